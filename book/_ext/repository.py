@@ -1,0 +1,85 @@
+"""Add launch and source buttons when the address of the repository is known, and none when it is not."""
+
+import os
+import re
+import subprocess
+
+# The theme knows how to link into these and stops with an error at any other.
+PROVIDERS = ("github.com", "gitlab.com", "bitbucket.org")
+
+
+def clean_url(address):
+    """Turn a git address into the web address of a repository.
+
+    Args:
+        address: what git or a workflow calls the repository, such as `git@host:owner/name.git`.
+
+    Returns:
+        `https://host/owner/name` without user names, passwords or a closing `.git`, or None when the
+        address is not one of a repository on a host the theme can link to.
+    """
+    match = re.fullmatch(
+        r"(?:(?:https?|ssh|git)://)?(?:[^@/\s]*@)?([\w.-]+)(?::\d+)?[:/]+([\w.-]+)/([\w.-]+?)(?:\.git)?/?",
+        (address or "").strip(),
+    )
+    if not match or match.group(1).lower() not in PROVIDERS:
+        return None
+    host, owner, name = match.groups()
+    return f"https://{host.lower()}/{owner}/{name}"
+
+
+def find_url(environ, root):
+    """Find the address of the repository.
+
+    Args:
+        environ: the environment variables. `REPO_URL` comes first; set but empty, it means "no buttons".
+            Then a workflow's `GITHUB_REPOSITORY`, then the git remote `origin`.
+        root: the folder of the repository.
+
+    Returns:
+        A web address, or None.
+    """
+    if "REPO_URL" in environ:
+        return clean_url(environ["REPO_URL"])
+    if environ.get("GITHUB_REPOSITORY"):
+        server = environ.get("GITHUB_SERVER_URL", "https://github.com")
+        return clean_url(f"{server}/{environ['GITHUB_REPOSITORY']}")
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "remote", "get-url", "origin"], capture_output=True, text=True
+        )
+    except OSError:
+        return None
+    return clean_url(done.stdout) if done.returncode == 0 else None
+
+
+def _configure(app, config):
+    url = find_url(os.environ, app.srcdir)
+    options = dict(config.html_theme_options)
+    if url:
+        options["repository_url"] = url
+        options["repository_branch"] = os.environ.get("REPO_BRANCH", "main")
+        options["use_repository_button"] = True
+        options["use_issues_button"] = "bitbucket.org" not in url
+        launch = {"notebook_interface": "jupyterlab", "binderhub_url": "https://mybinder.org"}
+        if "github.com" in url:
+            launch["colab_url"] = "https://colab.research.google.com"
+        options["launch_buttons"] = launch
+    else:
+        for name in ("repository_url", "repository_branch", "launch_buttons"):
+            options.pop(name, None)
+    config.html_theme_options = options
+
+
+def _to_context(app, pagename, templatename, context, doctree):
+    url = app.config.html_theme_options.get("repository_url")
+    if url and app.config.html_theme_options.get("use_issues_button") and doctree is not None:
+        path = "/-/issues/new" if "gitlab.com" in url else "/issues/new"
+        context["report_url"] = url + path
+
+
+def setup(app):
+    """Set the theme's options before it reads them."""
+    app.connect("config-inited", _configure, priority=100)
+    app.connect("html-page-context", _to_context)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,27 @@
+"""Leave out what no page needs, and put the licenses where the footer links to them."""
+
+from pathlib import Path
+
+# Source maps, and the icon script: the theme's own icons come from its web font.
+UNUSED = ("_static/scripts/fontawesome.js*", "_static/**/*.map")
+LICENSES = {"LICENSE": "LICENSE.txt", "LICENSE-TEXT": "LICENSE-TEXT.txt"}
+
+
+def _finish(app, exception):
+    if exception is not None or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    for pattern in UNUSED:
+        for path in out.glob(pattern):
+            path.unlink()
+    for source, target in LICENSES.items():
+        text = (Path(app.srcdir) / source).read_text(encoding="utf-8")
+        (out / "_static" / target).write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    """Run once all pages are written."""
+    # Jupyter Book always sets this; the extension that would know it is not loaded.
+    app.add_config_value("comments_config", {}, "html")
+    app.connect("build-finished", _finish)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
