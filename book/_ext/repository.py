@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from urllib.parse import quote
 
 # The theme knows how to link into these and stops with an error at any other.
 PROVIDERS = ("github.com", "gitlab.com", "bitbucket.org")
@@ -60,7 +61,6 @@ def _configure(app, config):
         options["repository_url"] = url
         options["repository_branch"] = os.environ.get("REPO_BRANCH", "main")
         options["use_repository_button"] = True
-        options["use_issues_button"] = "bitbucket.org" not in url
         launch = {"notebook_interface": "jupyterlab", "binderhub_url": "https://mybinder.org"}
         if "github.com" in url:
             launch["colab_url"] = "https://colab.research.google.com"
@@ -71,11 +71,26 @@ def _configure(app, config):
     config.html_theme_options = options
 
 
+def report_link(url, pagename):
+    """Build the link to report a mistake on a page.
+
+    Args:
+        url: the web address of the repository.
+        pagename: the page, such as `notebooks/12_grad_fn`.
+
+    Returns:
+        The address of a new issue with a title filled in.
+    """
+    title = quote(f"Mistake in {pagename}")
+    if "gitlab.com" in url:
+        return f"{url}/-/issues/new?issue[title]={title}"
+    return f"{url}/issues/new?title={title}"
+
+
 def _to_context(app, pagename, templatename, context, doctree):
     url = app.config.html_theme_options.get("repository_url")
-    if url and app.config.html_theme_options.get("use_issues_button") and doctree is not None:
-        path = "/-/issues/new" if "gitlab.com" in url else "/issues/new"
-        context["report_url"] = url + path
+    if url and doctree is not None:
+        context["report_url"] = report_link(url, pagename)
 
 
 def setup(app):
