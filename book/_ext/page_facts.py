@@ -81,8 +81,17 @@ def _to_context(app, pagename, templatename, context, doctree):
     context["page_facts"] = getattr(app.env, "page_facts", {}).get(pagename)
 
 
+def _substitute(app, config):
+    # Pages write {{ torch_version }}, so that the number stands in one place.
+    path = Path(app.srcdir) / "requirements.txt"
+    version = pinned_torch(path.read_text(encoding="utf-8")) if path.exists() else None
+    if version:
+        config.myst_substitutions = {**config.myst_substitutions, "torch_version": version}
+
+
 def setup(app):
     """Connect to the build; the template page-facts.html shows the facts."""
+    app.connect("config-inited", _substitute)
     app.connect("env-get-outdated", _outdated)
     app.connect("html-page-context", _to_context)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,6 +7,15 @@ UNUSED = ("_static/scripts/fontawesome.js*", "_static/**/*.map")
 LICENSES = {"LICENSE": "LICENSE.txt", "LICENSE-TEXT": "LICENSE-TEXT.txt"}
 
 
+def _remove_stale(app, out):
+    # Sphinx leaves the page of a chapter that was renamed or removed.
+    current = {app.builder.get_outfilename(name) for name in app.env.found_docs}
+    for path in out.rglob("*.html"):
+        made_by_sphinx = path.parent == out or "_static" in path.parts
+        if str(path) not in current and not made_by_sphinx:
+            path.unlink()
+
+
 def _finish(app, exception):
     if exception is not None or app.builder.format != "html":
         return
@@ -14,6 +23,7 @@ def _finish(app, exception):
     for pattern in UNUSED:
         for path in out.glob(pattern):
             path.unlink()
+    _remove_stale(app, out)
     for source, target in LICENSES.items():
         text = (Path(app.srcdir) / source).read_text(encoding="utf-8")
         (out / "_static" / target).write_text(text, encoding="utf-8")
