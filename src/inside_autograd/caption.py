@@ -1,0 +1,98 @@
+"""The words around a drawing: legend, notes, and the description for readers who do not see it."""
+
+from collections.abc import Iterable
+
+from .scene import Scene, shape_text
+from .style import shorten
+
+
+def legend(scene: Scene) -> list[tuple[str, str]]:
+    """(symbol, explanation) for what occurs in this drawing, and nothing else."""
+    kinds = {block.kind for block in scene.blocks}
+    slots = [slot for block in scene.blocks for slot in block.slots]
+    ports = [port for block in scene.blocks for port in block.ports]
+    found = [("arrow", "gradients flow down: from the output to the leaves")]
+    if "accumulate" in kinds:
+        found.append(("leaf", "a leaf: its node adds to .grad"))
+    if any(slot.text for slot in slots):
+        found.append(("slots", "place in next_functions"))
+    if any(port.text[:1].isdigit() for port in ports):
+        found.append(("port", "output of the operation"))
+    if any(not port.used for port in ports):
+        found.append(("unused", "output that nothing uses"))
+    if any(slot.stub == "None" for slot in slots):
+        found.append(("none", "input that gets no gradient"))
+    if any(slot.stub.startswith("→") for slot in slots):
+        found.append(("stub", "goes to a node drawn elsewhere"))
+    if any(wire.kind == "saved" for wire in scene.wires):
+        found.append(("saved", "the saved tensor is this leaf"))
+    if any(block.stacked for block in scene.blocks):
+        found.append(("folded", f"folded: {len(scene.folded.graph):,} nodes in all, fold=False draws each"))
+    return found
+
+
+def notes(scene: Scene) -> list[str]:
+    """Lines about what the graph does not hold."""
+    graph = scene.folded.graph
+    lines = []
+    if without := [f"{root.path or 'output'}: {root.reason}" for root in graph.roots if root.node is None]:
+        lines.append("no graph: " + _some(without, 4))
+    if graph.unmatched:
+        lines.append("not reached: " + _some(graph.unmatched, 6))
+    return lines
+
+
+def _some(things: Iterable[str], most: int) -> str:
+    things = [shorten(thing) for thing in things]
+    more = len(things) - most
+    return ", ".join(things[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def describe(scene: Scene, title: str | None) -> tuple[str, str]:
+    """Title and description of the drawing, in words."""
+    graph = scene.folded.graph
+    roots = [root for root in graph.roots if root.node is not None]
+    names = _some([root.path or "the output" for root in roots], 3)
+    edges = [edge for edge in graph.edges if edge.target is not None]
+    name = title or f"Backward graph of {names}"
+    said = [
+        f"{_count(len(graph), 'node')} and {_count(len(edges), 'edge')}; gradients flow from top to bottom."
+    ]
+    if len(scene.folded.boxes) < len(graph):
+        said.append(f"Folded into {_count(len(scene.folded.boxes), 'box')}.")
+    starts = [
+        f"{root.path or 'the output'} {shape_text(root.shape, root.dtype)}".strip()
+        + f" from {graph.nodes[root.node].name}"
+        for root in roots
+    ]
+    said.append(f"Outputs: {_some(starts, 4)}.")
+    leaves = [
+        f"{', '.join(n.names) or 'unnamed'} {shape_text(n.shape, n.dtype)}".strip() for n in graph.leaves
+    ]
+    said.append(f"Leaves: {_some(leaves, 8)}." if leaves else "No leaves.")
+    empty = [
+        f"{graph.nodes[e.source].name} slot {e.slot} ({e.reason})"
+        for e in graph.edges
+        if e.target is None and not e.cut
+    ]
+    if empty:
+        said.append(f"Slots without a node: {_some(empty, 4)}.")
+    unused = [
+        f"{n.name} output {o.number}"
+        for n in graph.nodes
+        if len(n.outputs) > 1
+        for o in n.outputs
+        if not o.used
+    ]
+    if unused:
+        said.append(f"Unused: {_some(unused, 4)}.")
+    if freed := sum(node.freed for node in graph.nodes):
+        said.append(f"Saved tensors freed in {_count(freed, 'node')}.")
+    if graph.cut:
+        said.append(str(graph.cut).capitalize() + ".")
+    said += [line.capitalize() + "." for line in notes(scene)]
+    return name, " ".join(said)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 'es' if thing == 'box' else 's'}"

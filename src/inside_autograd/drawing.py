@@ -1,0 +1,144 @@
+"""``draw(loss)``: the backward graph as a picture."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+from .fold import fold as fold_graph
+from .fold import unfolded
+from .graph import MAX_NODES, MAX_PATH, Graph
+from .layout import lay_out
+from .scene import build
+from .svg import Picture, render
+
+SHRINK = 0.85  # how far a wide drawing shrinks before its frame scrolls
+FOCUS_ABOVE = 640  # px: a page's column is about 700 px wide; what fits into it needs no tab stop
+
+
+class Drawing:
+    """A picture of a backward graph. A notebook shows it when it is the last value of a cell.
+
+    ``drawing.svg`` is the text of the SVG, ``drawing.save("graph.svg")`` writes it to a file,
+    ``print(drawing)`` gives the graph as text, and ``drawing.graph`` is the graph itself.
+    """
+
+    def __init__(self, graph: Graph, picture: Picture):
+        self.graph = graph
+        self.picture = picture
+
+    @property
+    def svg(self) -> str:
+        """The drawing as a standalone SVG file: light or dark as the reader's system is."""
+        return self.picture.svg(alone=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write the drawing to ``path``, an ``.svg`` file.
+
+        Raises
+        ------
+        ValueError
+            If the name does not end in ``.svg``.
+        FileNotFoundError
+            If the folder does not exist.
+        """
+        path = Path(path)
+        if path.suffix.lower() != ".svg":
+            raise ValueError(
+                f"A drawing is saved as SVG: use a name that ends in .svg instead of {path.name!r}."
+            )
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"The folder {str(path.parent)!r} does not exist: make it first.")
+        path.write_text(self.svg, encoding="utf-8", newline="\n")
+
+    def __str__(self) -> str:
+        return str(self.graph)
+
+    def __repr__(self) -> str:
+        return f"<Drawing of {len(self.graph):,} nodes>"
+
+    def _repr_html_(self) -> str:
+        return html(self.picture)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "image/svg+xml": self.svg, "text/plain": str(self)}
+
+
+def draw(
+    outputs,
+    params=None,
+    saved: bool = False,
+    *,
+    fold: bool | None = None,
+    fold_above: int = 120,
+    max_path: int = MAX_PATH,
+    max_nodes: int = MAX_NODES,
+    title: str | None = None,
+) -> Drawing:
+    """Draw the backward graph of ``outputs``: arrows run the way gradients flow.
+
+    Parameters
+    ----------
+    outputs
+        A tensor, a ``torch.autograd.graph.GradientEdge``, a nested dict, list, tuple or dataclass
+        of them, or a ``Graph``.
+    params
+        Where names come from: a module, a mapping from names to tensors or modules, or pairs as
+        in ``model.named_parameters()``.
+    saved
+        Whether to show what each node keeps for its backward formula.
+    fold
+        Whether what repeats is folded into counted boxes. By default that is done where there are
+        more than ``fold_above`` nodes.
+    fold_above
+        The number of nodes above which a graph is folded.
+    max_path, max_nodes
+        As in ``Graph.of``.
+    title
+        A heading above the drawing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in ``Graph.of``; also if ``params`` is given together with a ``Graph``.
+    """
+    if isinstance(outputs, Graph):
+        if params is not None:
+            raise ValueError(
+                "A Graph has its names already: give params to Graph.of(outputs, params) instead."
+            )
+        graph = outputs
+    else:
+        graph = Graph.of(outputs, params, max_path=max_path, max_nodes=max_nodes)
+    if fold is None:
+        fold = len(graph) > fold_above
+    return Drawing(graph, picture(graph, saved=saved, fold=fold, title=title))
+
+
+def picture(graph: Graph, *, saved: bool = False, fold: bool = False, title: str | None = None) -> Picture:
+    """Fold, lay out and render ``graph``; the parameters are those of ``draw``."""
+    scene = build(fold_graph(graph) if fold else unfolded(graph), saved)
+    layout = lay_out(scene.items, [wire.link for wire in scene.wires], scene.layers)
+    return render(scene, layout, title)
+
+
+def html(picture: Picture) -> str:
+    """The drawing for a page: inline SVG that follows the page's dark mode, in a frame that scrolls.
+
+    A viewer that does not trust a notebook strips the SVG and the style, and leaves the image.
+    """
+    width = picture.width
+    focus = ""
+    if width * SHRINK > FOCUS_ABOVE:
+        focus = ' tabindex="0" role="region" aria-label="Drawing, scrolls sideways"'
+    uri = "data:image/svg+xml," + quote(picture.svg(alone=True).strip(), safe=" /:=;,()'!*?&+@$-_.~{}[]|")
+    alt = (
+        f"{picture.title}. {picture.description}".replace("&", "&amp;")
+        .replace('"', "&quot;")
+        .replace("<", "&lt;")
+    )
+    size = f"width:100%;min-width:{round(width * SHRINK)}px;max-width:{width}px;height:auto;display:block"
+    svg = picture.svg().replace('<svg class="ag"', f'<svg class="ag" style="{size}"', 1)
+    return (
+        f'<div class="ag-frame" style="max-width:100%;overflow-x:auto"{focus}>'
+        f"<style>.ag-alt{{display:none}}</style>{svg}"
+        f'<img class="ag-alt" alt="{alt}" src="{uri}"></div>'
+    )
