@@ -5,6 +5,8 @@ boxes have widths: a link that spans layers gets a place of its own in each of t
 their distance, and links run straight where they can.
 """
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -112,6 +114,7 @@ class _Net:
         self.chains: list[list[int]] = []
         self.down: list[list[tuple[int, float, float, int]]] = [[] for _ in items]
         self.up: list[list[tuple[int, float, float, int]]] = [[] for _ in items]
+        leaving = Counter(link.source for link in links)
         for link in links:
             chain = [link.source]
             for layer in range(layers[link.source] + 1, layers[link.target]):
@@ -123,29 +126,86 @@ class _Net:
             self.chains.append(chain)
             last = len(chain) - 2
             for i, (a, b) in enumerate(pairwise(chain)):
-                start, end = (link.start if i == 0 else 0), (link.end if i == last else 0)
+                # A lone link may leave beside the middle: boxes below each other stay in one column.
+                start = link.start if i == 0 and leaving[a] > 1 else 0
+                end = link.end if i == last else 0
                 # Long links are kept straight before short ones: a bend is seen there.
                 weight = (1, 2, 8)[(a >= len(items)) + (b >= len(items))]
                 self.down[a].append((b, start, end, weight))
                 self.up[b].append((a, end, start, weight))
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer, default=-1) + 1)]
         self.x = [0.0] * len(self.layer)
+        self._rank: dict[int, int] = {}
 
     def order(self) -> None:
+        """Choose the order inside the layers: igraph's, improved by where on its box each link starts."""
         import igraph
 
         pairs = [pair for chain in self.chains for pair in pairwise(chain)]
         net = igraph.Graph(len(self.layer), pairs, directed=True)
         places = net.layout_sugiyama(layers=self.layer, maxiter=60)
+        # Rounded, so that the last bits of igraph's numbers cannot decide.
         for number in sorted(range(len(self.layer)), key=lambda i: (round(places[i][0] * 64), i)):
             self.rows[self.layer[number]].append(number)
-        for _ in range(4):
-            if not sum(self._untangle(row) for row in self.rows):
+        best = min(
+            self._improved(self.rows), self._improved([row[::-1] for row in self.rows]), key=lambda r: r[0]
+        )
+        self.rows = best[1]
+
+    def _improved(self, rows: list[list[int]]) -> tuple[int, list[list[int]]]:
+        """The fewest crossings found from ``rows`` on, and the order that has them."""
+        self.rows = [list(row) for row in rows]
+        best = self._crossings(), rows
+        rounds = 6 if len(self.layer) < 3000 else 1
+        for _ in range(rounds):
+            if not best[0]:
                 break
+            for row in self.rows[1:]:
+                self._sort(row, self.up)
+            for row in reversed(self.rows[:-1]):
+                self._sort(row, self.down)
+            for _ in range(4):
+                if not sum(self._untangle(row) for row in self.rows):
+                    break
+            crossings = self._crossings()
+            if crossings < best[0]:
+                best = crossings, [list(row) for row in self.rows]
+        return best
+
+    def _ranks(self) -> dict[int, int]:
+        return {number: i for row in self.rows for i, number in enumerate(row)}
+
+    def _sort(self, row: list[int], side: list) -> None:
+        """Order one layer by the mean place of what each box is linked with on one side."""
+        rank = self._rank
+        for i, number in enumerate(row):
+            rank[number] = i
+
+        def mean(number: int) -> float:
+            ends = side[number]
+            return sum(rank[n] + there / 999 for n, _, there, _ in ends) / len(ends) if ends else rank[number]
+
+        row.sort(key=mean)
+        for i, number in enumerate(row):
+            rank[number] = i
+
+    def _crossings(self) -> int:
+        """How often links cross, between all layers."""
+        rank = self._rank = self._ranks()
+        total = 0
+        for row in self.rows:
+            seen: list[tuple[int, float]] = []
+            for number in row:
+                ends = sorted((start, (rank[n], end)) for n, start, end, _ in self.down[number])
+                for _, end in ends:
+                    place = bisect_right(seen, end)
+                    total += len(seen) - place
+                    seen.insert(place, end)
+        return total
 
     def _untangle(self, row: list[int]) -> bool:
         """Swap neighbors whose links cross more than they would after the swap."""
-        rank = {number: i for layer in self.rows for i, number in enumerate(layer)}
+        rank = self._rank
         changed = False
         for i in range(len(row) - 1):
             a, b = row[i], row[i + 1]
@@ -186,6 +246,48 @@ class _Net:
                 self._settle(row, self.up, self.down if sweep >= SWEEPS - 2 else None)
             for row in reversed(self.rows):
                 self._settle(row, self.down, self.up if sweep >= SWEEPS - 2 else None)
+
+        self._straighten()
+
+    def _straighten(self) -> None:
+        """Bring what hangs on one thread into one column, as far as the neighbors leave room."""
+        room = {}
+        for row in self.rows:
+            for i, number in enumerate(row):
+                room[number] = (row[i - 1] if i else None, row[i + 1] if i + 1 < len(row) else None)
+        follows = {
+            a: ends[0][0]
+            for a, ends in enumerate(self.down)
+            if len(ends) == 1 and len(self.up[ends[0][0]]) == 1
+        }
+        inner = set(follows.values())
+        threads = []
+        for first in follows:
+            if first not in inner:
+                thread = [first]
+                while thread[-1] in follows:
+                    thread.append(follows[thread[-1]])
+                threads.append(thread)
+        for thread in sorted(threads, key=len, reverse=True):
+            done = 0
+            while done < len(thread):
+                done += self._align(thread[done:], room)
+
+    def _align(self, thread: list[int], room: dict) -> int:
+        """Move as much of ``thread`` as has room to one x; returns how much that was."""
+        least, most, many = float("-inf"), float("inf"), 0
+        for number in thread:
+            before, after = room[number]
+            low = least if before is None else max(least, self.x[before] + self._apart(before, number))
+            high = most if after is None else min(most, self.x[after] - self._apart(number, after))
+            if low > high and many:
+                break
+            least, most, many = low, high, many + 1
+        if many > 1:
+            wish = sorted(self.x[number] for number in thread[:many])[many // 2]
+            for number in thread[:many]:
+                self.x[number] = min(max(wish, least), most)
+        return many
 
     def _settle(self, row: list[int], near: list, far: list | None) -> None:
         """Move the boxes of one layer as close as they may come to where their links want them."""
@@ -253,14 +355,19 @@ class _Net:
         for i, link in enumerate(self.links):
             groups.setdefault((link.target, link.dock), []).append(i)
         ends = [link.end for link in self.links]
+
+        def comes_from(i: int) -> tuple[float, int]:
+            before = self.chains[i][-2]
+            return x[before] + (self.links[i].start if before == self.links[i].source else 0), i
+
         for members in groups.values():
             if len(members) == 1:
+                # Where a few px make the last piece straight, straight it is.
+                (i,) = members
+                off = comes_from(i)[0] - x[self.links[i].target] - ends[i]
+                if abs(off) <= min(24, self.links[i].room / 2):
+                    ends[i] += off
                 continue
-
-            def comes_from(i: int) -> tuple[float, int]:
-                before = self.chains[i][-2]
-                return x[before] + (self.links[i].start if before == self.links[i].source else 0), i
-
             members.sort(key=comes_from)
             step = min(14, self.links[members[0]].room / (len(members) - 1))
             for place, i in enumerate(members):

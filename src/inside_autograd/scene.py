@@ -11,7 +11,7 @@ from .style import shorten, text_width
 
 FAR = 8  # an edge to a leaf that spans more layers ends in a stub
 MOST_LANES = 4_000  # an edge to any node ends in a stub where all edges together would pass more layers
-PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW = 12, 16, 13, 10, 16, 20, 16
+PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW = 12, 16, 13, 10, 14, 20, 16
 WORDS = {
     "custom": "custom Function",
     "recorded": "recorded backward",
@@ -75,7 +75,7 @@ class Block:
         self.height = (
             10 + LINE * (len(self.lines) - small) + SMALL * small + (SLOT_ROW if self.numbered else 0)
         )
-        self.height = 2 * round(self.height / 2)
+        self.height = 2 * round(self.height / 2) + (4 if self.kind == "recorded" and self.numbered else 0)
         _spread(self.ports, self.width, 4, 1.0)
         _spread(self.slots, self.width, 0, 2.2)
         half, up, down = self.width / 2, self.height / 2, self.height / 2
@@ -84,7 +84,7 @@ class Block:
             self.panel = round(max(text_width(text, 10) for _, text in self.rows) + 14)
             right += 8 + self.panel + (6 * self.lanes + 4 if self.lanes else 0)
             up = down = max(up, (ROW * len(self.rows) + 6) / 2)
-        up = max(up, self.height / 2 + (PORT_HEIGHT - 4 if self.ports else 0))
+        up = max(up, self.height / 2 + (PORT_HEIGHT if self.ports else 0))
         down = max(down, self.height / 2 + (STUB if any(s.stub for s in self.slots) else 0))
         if self.stacked:
             right, down = max(right, half + 8), down + 8
@@ -171,7 +171,7 @@ class _Builder:
         return len(self.blocks) - 1
 
     def _collect(self) -> None:
-        """Gather edges by their two blocks; those of a single node stay apart unless their target is folded."""
+        """Gather edges by their blocks; those of a single node stay apart unless the target is folded."""
         for number, box in enumerate(self.folded.boxes):
             groups: dict[tuple, list[Edge]] = {}
             for member in box.members:

@@ -54,8 +54,7 @@ _RULES = """
 .ag path,.ag rect{fill:none;stroke:@l;stroke-width:1.2}
 .ag .ag-e:hover{stroke:@t;stroke-width:2}
 .ag .ag-d{stroke:@as;stroke-dasharray:1 3;stroke-linecap:round;stroke-width:1.4}
-.ag-n>*{fill:@of;stroke:@os}
-.ag .ag-n>text{stroke:none}
+.ag .ag-n>rect,.ag .ag-n>path{fill:@of;stroke:@os}
 .ag .ag-n>.ag-q{fill:none}
 .ag .ag-n>.ag-u{fill:none;stroke-dasharray:3 2}
 .ag .ag-n>.ag-l{fill:none;stroke:@l}

@@ -130,12 +130,14 @@ _SYMBOLS = {
     "leaf": '<rect x="1" y="-6" width="26" height="12" rx="6"/>',
     "slots": '<text class="ag-i" x="7" y="3">0</text><text class="ag-i" x="21" y="3">1</text>'
     '<path class="ag-l" d="M1-7V7H27V-7"/>',
-    "port": '<rect class="ag-v" x="4" y="-7" width="20" height="14" rx="3"/><text class="ag-i" x="14" y="3">0</text>',
+    "port": '<rect class="ag-v" x="4" y="-7" width="20" height="14" rx="3"/>'
+    '<text class="ag-i" x="14" y="3">0</text>',
     "unused": '<rect class="ag-v ag-u" x="4" y="-7" width="20" height="14" rx="3"/>',
     "none": '<path class="ag-l" d="M14-9V-4"/><text class="ag-s" x="14" y="6">None</text>',
     "stub": '<path class="ag-l" d="M14-9V-4"/><text class="ag-s" x="14" y="6">→ w</text>',
     "saved": '<path class="ag-d" d="M2 0H26"/>',
-    "folded": '<rect x="8" y="-3" width="20" height="10" rx="3"/><rect x="4" y="-6" width="20" height="10" rx="3"/>',
+    "folded": '<rect x="8" y="-3" width="20" height="10" rx="3"/>'
+    '<rect x="4" y="-6" width="20" height="10" rx="3"/>',
 }
 
 
@@ -145,7 +147,7 @@ def _text(x: float, y: float, text: str, style: str = "") -> str:
 
 
 def _n(value: float) -> str:
-    return str(int(value)) if value == int(value) else f"{value:.1f}".replace("0.", ".", 1)
+    return str(int(value)) if value == int(value) else f"{value:.1f}"
 
 
 def _wire(wire: Wire, route: list, scene: Scene, layout: Layout) -> str:
@@ -158,7 +160,7 @@ def _wire(wire: Wire, route: list, scene: Scene, layout: Layout) -> str:
         path = f"M{_n(edge)} {_n(row_y)}H{_n(route[0][0])}"
     else:
         path = f"M{_n(route[0][0])} {_n(y + source.height / 2)}"
-    end = layout.y[wire.link.target] - target.height / 2 - (PORT_HEIGHT - 4 if target.ports else 0)
+    end = layout.y[wire.link.target] - target.height / 2 - (PORT_HEIGHT if target.ports else 0)
     route[-1] = (*route[-1][:2], end)
     for (x0, _, bottom), (x1, top, _) in pairwise(route):
         if x0 == x1:
@@ -198,15 +200,17 @@ def _block(block: Block, x: int, y: int) -> str:
         style = "" if port.used else ' class="ag-u"'
         width = round(port.width)
         parts.append(
-            f'<rect{style} x="{_n(x + port.x - width / 2)}" y="{top - PORT_HEIGHT + 4}" width="{width}" '
+            f'<rect{style} x="{_n(x + port.x - width / 2)}" y="{top - PORT_HEIGHT}" width="{width}" '
             f'height="{PORT_HEIGHT}" rx="3"/>'
         )
         if port.text:
-            parts.append(_text(x + port.x, top - 0.5, port.text, "ag-s"))
+            parts.append(_text(x + port.x, top - 3.5, port.text, "ag-s"))
     bottom = top + block.height
     for slot in block.slots:
         if block.numbered:
-            parts.append(_text(x + slot.x, bottom - 4, slot.text, "ag-i"))
+            parts.append(
+                _text(x + slot.x, bottom - (7 if block.kind == "recorded" else 4), slot.text, "ag-i")
+            )
         if slot.stub:
             parts.append(f'<path class="ag-l" d="M{_n(x + slot.x)} {bottom}v8"/>')
             text = _text(x + slot.x, bottom + 17, slot.stub, "ag-s")
@@ -221,11 +225,11 @@ def _panel(block: Block, x: int, y: int) -> str:
     left = x + block.width // 2 + 8
     top = y - len(block.rows) * ROW / 2
     parts = [
-        f'<path class="ag-l" d="M{left - 8} {y}h8"/>'
-        f'<rect class="ag-v" x="{left}" y="{_n(top)}" width="{block.panel}" height="{len(block.rows) * ROW}" rx="3"/>'
+        f'<path class="ag-l" d="M{left - 8} {y}h8"/>',
+        _rect(left, top, block.panel, len(block.rows) * ROW, 3, "ag-v"),
     ]
     for row, (state, text) in enumerate(block.rows):
-        style = "ag-s ag-p" + ("" if state == "alive" else " ag-x")
+        style = "ag-s ag-p" + (" ag-x" if state in ("changed", "freed") else "")
         parts.append(_text(left + 7, y + _row_offset(block, row) + 3.5, text, style))
     return "".join(parts)
 
