@@ -17,7 +17,7 @@ def legend(scene: Scene) -> list[tuple[str, str]]:
     if any(slot.text for slot in slots):
         found.append(("slots", "place in next_functions"))
     if any(port.text[:1].isdigit() for port in ports):
-        found.append(("port", "output of the operation"))
+        found.append(("port", "input number: which output of the operation it is"))
     if any(not port.used for port in ports):
         found.append(("unused", "output that nothing uses"))
     if any(slot.stub == "None" for slot in slots):

@@ -1,5 +1,6 @@
 """``draw(loss)``: the backward graph as a picture."""
 
+from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -10,6 +11,12 @@ from .layout import lay_out
 from .scene import build
 from .svg import Picture, render
 
+# The site's theme puts a light box behind outputs in dark mode; its Bootstrap hides [hidden] for good.
+FRAME_CSS = (
+    ".ag-still{display:none}.ag-live[hidden]{display:block!important}"
+    'html[data-theme="dark"] .bd-content div.cell_output .text_html.text_html:has(.ag-frame)'
+    "{background:none;padding:0}"
+)
 SHRINK = 0.85  # how far a wide drawing shrinks before its frame scrolls
 FOCUS_ABOVE = 640  # px: a page's column is about 700 px wide; what fits into it needs no tab stop
 
@@ -123,22 +130,20 @@ def picture(graph: Graph, *, saved: bool = False, fold: bool = False, title: str
 def html(picture: Picture) -> str:
     """The drawing for a page: inline SVG that follows the page's dark mode, in a frame that scrolls.
 
-    A viewer that does not trust a notebook strips the SVG and the style, and leaves the image.
+    JupyterLab strips the SVG and the style of a notebook that it does not trust, but keeps the SVG's
+    texts, ``hidden``, and images. So the SVG stands in a hidden part that only our style reveals, and
+    an image, which only our style hides, takes its place.
     """
     width = picture.width
     focus = ""
     if width * SHRINK > FOCUS_ABOVE:
         focus = ' tabindex="0" role="region" aria-label="Drawing, scrolls sideways"'
-    uri = "data:image/svg+xml," + quote(picture.svg(alone=True).strip(), safe=" /:=;,()'!*?&+@$-_.~{}[]|")
-    alt = (
-        f"{picture.title}. {picture.description}".replace("&", "&amp;")
-        .replace('"', "&quot;")
-        .replace("<", "&lt;")
-    )
     size = f"width:100%;min-width:{round(width * SHRINK)}px;max-width:{width}px;height:auto;display:block"
     svg = picture.svg().replace('<svg class="ag"', f'<svg class="ag" style="{size}"', 1)
+    uri = "data:image/svg+xml," + quote(picture.svg(alone=True).strip(), safe=" /:=;,()'!*?@$-_.~")
+    alt = escape(f"{picture.title}. {picture.description}")
     return (
         f'<div class="ag-frame" style="max-width:100%;overflow-x:auto"{focus}>'
-        f"<style>.ag-alt{{display:none}}</style>{svg}"
-        f'<img class="ag-alt" alt="{alt}" src="{uri}"></div>'
+        f'<style>{FRAME_CSS}</style><div class="ag-live" hidden>{svg}</div>'
+        f'<img class="ag-still" alt="{alt}" src="{uri}"></div>'
     )

@@ -11,10 +11,11 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from .graph import Graph, Node
+from .graph import Graph
 
 MOST_BOXES = 140
 MOST_NAMED = 12  # as many outputs with a name or a tag of their own are kept out of the folds
+LEAST_SAVED = 5  # a fold must save as many operations
 LONGEST_PATTERN = 4  # longer patterns are shown once, next to the box with the rest
 
 
@@ -144,7 +145,11 @@ def _repeats(tokens: list[int]) -> list[tuple[int, int, int]]:
         while start < end and taken[end - 1]:
             end -= 1
         times = (end - start) // period
-        if times > 1 and period * times > 2 and not any(taken[start : start + period * times]):
+        if (
+            times > 1
+            and period * (times - 1) >= LEAST_SAVED
+            and not any(taken[start : start + period * times])
+        ):
             taken[start : start + period * times] = b"\1" * (period * times)
             chosen.append((start, period, times))
     return sorted(chosen)
@@ -242,22 +247,50 @@ def _lines(graph: Graph, nodes: list[int], period: int, inside: list[int]) -> tu
     if len(names) > 1 or period != 1:
         shown = [name if many == 1 else f"{name} ×{many:,}" for name, many in names.items()]
         lines += shown if len(shown) <= 5 else [*shown[:4], f"and {len(shown) - 4} other kinds"]
-    leaves = [graph.nodes[i] for i in inside if graph.nodes[i].is_leaf]
-    return (*lines, *_leaf_lines(leaves)) if leaves else tuple(lines)
+    here = set(inside)
+    if graph.nodes[nodes[0]].is_leaf:
+        return (*lines, *_series([name for i in nodes for name in graph.nodes[i].names[:1]]))
+    roles: dict[tuple, list[str]] = {}  # what stands in the same place of each repetition
+    leaves = set()
+    for place, i in enumerate(nodes):
+        for edge in graph.nodes[i].edges:
+            if edge.target in here and graph.nodes[edge.target].is_leaf and edge.target not in leaves:
+                leaves.add(edge.target)
+                key = (place % period if period else place, edge.slot)
+                roles.setdefault(key, []).extend(graph.nodes[edge.target].names[:1])
+    if not leaves:
+        return tuple(lines)
+    named = [sorted(names, key=_natural) for names in roles.values() if names]
+    if not named:
+        return (*lines, f"→ {len(leaves):,} unnamed leaves" if len(leaves) > 1 else "→ 1 unnamed leaf")
+    if len(named) <= 3:
+        return (*lines, *("→ " + _between(names) for names in named))
+    ends = [_module([names[end] for names in named]) for end in (0, -1)]
+    inside_of = f" in {_between(ends)}" if all(ends) else ""
+    return (*lines, f"→ {len(leaves):,} parameters{inside_of}")
 
 
-def _leaf_lines(leaves: list[Node]) -> list[str]:
-    """The parameters' names, those that differ only in a number written as one."""
-    names = sorted((leaf.names[0] for leaf in leaves if leaf.names), key=_natural)
-    if not names:
-        return [f"{len(leaves):,} unnamed leaves" if len(leaves) > 1 else "1 unnamed leaf"]
+def _module(names: list[str]) -> str:
+    """The dotted prefix that all names share."""
+    shared = []
+    for parts in zip(*(name.split(".")[:-1] for name in names), strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return ".".join(shared)
+
+
+def _series(names: list[str]) -> list[str]:
+    """Names that differ only in numbers, written as one; at most four lines."""
     series: dict[tuple, list[str]] = {}
-    for name in names:
+    for name in sorted(names, key=_natural):
         series.setdefault(tuple(re.split(r"\d+", name)), []).append(name)
-    if len(series) > 4:
-        stems = sorted({name.rpartition(".")[0] or name for name in names}, key=_natural)
-        return [f"{len(leaves):,} parameters", _between(stems)]
-    return [_between(members) for members in series.values()]
+    lines = [_between(members) for members in series.values()]
+    return (
+        lines
+        if len(lines) <= 4
+        else [*lines[:3], f"and {len(names) - sum(map(len, list(series.values())[:3]))} more"]
+    )
 
 
 def _natural(name: str) -> list:
@@ -272,7 +305,7 @@ def _between(names: list[str]) -> str:
     differ = [i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b]
     if names[0] == names[-1]:
         return names[0]
-    if len(first) == len(last) and len(differ) == 1 and len(set(first)) <= len(first):
+    if len(first) == len(last) and len(differ) == 1:
         (i,) = differ
         return ".".join([*first[:i], f"{first[i]}…{last[i]}", *first[i + 1 :]])
     return f"{names[0]} … {names[-1]}"

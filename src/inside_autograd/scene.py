@@ -62,7 +62,7 @@ class Block:
 
     @property
     def numbered(self) -> bool:
-        return len(self.slots) > 1
+        return any(slot.text for slot in self.slots)
 
     def measure(self) -> Item:
         """Set the sizes, place ports and slots, and return how far the block reaches."""
@@ -155,6 +155,7 @@ class _Builder:
                 _folded_block(box) if box.folded else _node_block(self.graph.nodes[box.members[0]])
             )
         self.cut = self._cut_block()
+        self.place: dict[int, tuple[int, int]] = {}  # of an entry: its block, and its slot there
         self.entries: list[tuple[int, int, list[Edge]]] = []  # box, target block, edges drawn as one
         self._collect()
         roots = self._roots()
@@ -201,7 +202,7 @@ class _Builder:
             if len(roots) > 1:
                 text = f"{text} … {roots[-1].path} ×{len(roots):,}"
             elif shape := shape_text(first.shape, first.dtype):
-                text = f"{shorten(text)}  {shape}"
+                text = f"{shorten(text)} · {shape}"
             self.blocks.append(Block(f"r{len(made)}", "root", [("", text)]))
             made.append((len(self.blocks) - 1, box, first.output_nr))
         return made
@@ -292,7 +293,13 @@ class _Builder:
             node = self.graph.nodes[box.members[0]]
             parts += [(e.slot, (None, None, [e])) for e in node.edges if e.target is None and not e.cut]
         parts.sort(key=lambda part: part[0])
-        self._entry = getattr(self, "_entry", {})
+        if box.folded:
+            far = [part for part in parts if part[1][0] in stubbed]
+            parts = [part for part in parts if part[1][0] not in stubbed]
+            if far:
+                names = [self._short_name(target) for _, (_, target, _) in far]
+                text = "→ " + names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+                block.slots.append(Slot("", text_width(text, 10) + 8, text, ", ".join(names)))
         many = len(parts) > 1 and not box.folded
         for slot, (i, target, edges) in parts:
             text = (str(slot) if len(edges) == 1 else f"{slot}–{edges[-1].slot}") if many else ""
@@ -304,12 +311,14 @@ class _Builder:
             width = max(18, text_width(text, 9.5) + 8, text_width(stub, 10) + 8 if stub else 0)
             block.slots.append(Slot(text, width, stub, title))
             if i is not None:
-                self._entry[i] = (number, len(block.slots) - 1)
+                self.place[i] = (number, len(block.slots) - 1)
 
     def starts(self):
         """Each entry with the block and the x offset where its arrow leaves."""
         for i, (_, target, edges) in enumerate(self.entries):
-            number, place = self._entry[i]
+            if i not in self.place:
+                continue
+            number, place = self.place[i]
             yield number, self.blocks[number].slots[place].x, (i, target, edges)
 
     def _short_name(self, target: int) -> str:
