@@ -149,6 +149,14 @@ def test_going_back_to_the_book_s_version_counts_as_untouched(desk):
     assert desk.update() == "updated"
 
 
+def test_a_copy_like_the_book_s_is_known_again_without_a_manifest(desk):
+    desk.update()
+    (desk.work / ".copies.json").unlink()
+    assert desk.update() == "same"
+    desk.book("two")
+    assert desk.update() == "updated"
+
+
 def test_a_stop_halfway_leaves_the_old_file_whole(desk, monkeypatch):
     desk.update()
     desk.book("two")

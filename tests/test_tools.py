@@ -18,15 +18,13 @@ def site(tmp_path):
 
 
 def test_serves_the_site_on_this_computer_only(site):
-    server = serve.open_server("0", site)
-    try:
+    with serve.open_server("0", site) as server:
         assert server.server_address[0] == "127.0.0.1"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
         with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/index.html", timeout=10) as page:
             assert page.read() == b"the first page"
-    finally:
         server.shutdown()
-        server.server_close()
 
 
 def test_a_taken_port_is_named(site):
