@@ -39,6 +39,8 @@ NO_NETWORK = re.compile(
 )
 NO_DISK = re.compile(r"No space left on device|Errno 28|not enough space|Disk quota exceeded")
 NO_MATCH = re.compile(r"No matching distribution found for (\S+)")
+# The lines of pip that tell a reader how far it is.
+NEWS = ("Collecting", "Downloading", "Installing", "Building", "Preparing", "Obtaining")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 BROWSER_FILES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -304,6 +306,7 @@ def run_logged(command, log, every=15):
         The exit status and the output.
     """
     env = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PYTHONUNBUFFERED="1")
+    env["PIP_PROGRESS_BAR"] = "off"
     lines = []
     try:
         process = subprocess.Popen(
@@ -316,7 +319,8 @@ def run_logged(command, log, every=15):
 
     def sign_of_life():
         while not done.wait(every):
-            last = lines[-1].strip()[:70] if lines else "starting"
+            news = [line.strip() for line in list(lines) if line.startswith(NEWS)]
+            last = news[-1][:70] if news else "at work"
             say(f"      {time.time() - started:.0f} s: {last}")
 
     threading.Thread(target=sign_of_life, daemon=True).start()
