@@ -1,0 +1,256 @@
+"""Say in a few characters what a gradient is: exact numbers where it is small, a summary where it is large.
+
+Nothing here keeps a tensor, and nothing raises: a gradient that has no plain numbers (on the meta
+device, inside a transform) is described by its shape.
+"""
+
+import cmath
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .saved import dtype_name, shape_of
+
+MAX_EXACT = 6  # up to so many elements every one is shown
+FIRST = 3  # so many are shown of a large tensor
+_PACK = {"float16": "e", "complex32": "e", "float32": "f", "complex64": "f", "bfloat16": "f"}
+
+Number = int | float | complex | bool
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A gradient as plain data. ``str(value)`` says all that is known of it.
+
+    Attributes
+    ----------
+    text
+        Short: ``2``, ``[1, 2, 4]``, or ``(64, 10) norm 3.5`` for a tensor of more than six elements.
+    shape, dtype
+        ``shape`` is ``None`` for a nested tensor, which has no single one.
+    layout
+        ``strided``, ``sparse_coo``, ``nested``, ... For a sparse gradient the figures are those of
+        the stored elements.
+    numbers
+        All elements in row-major order where there are at most six of them, else ``None``.
+    first
+        The first elements: all of them, or three of a large tensor.
+    minimum, maximum, mean, norm
+        Over the finite elements, in double precision; ``norm`` is the Euclidean norm. ``None`` where
+        they cannot be told: complex numbers have no minimum, an empty tensor has no mean.
+    nan, inf
+        How many elements are NaN and how many are infinite; ``None`` where that cannot be told.
+    """
+
+    text: str
+    shape: Shape | None
+    dtype: str
+    layout: str = "strided"
+    numbers: tuple[Number, ...] | None = None
+    first: tuple[Number, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    mean: Number | None = None
+    norm: float | None = None
+    nan: int | None = None
+    inf: int | None = None
+
+    @property
+    def nonfinite(self) -> bool:
+        """Whether a NaN or an infinity is in it."""
+        return bool(self.nan or self.inf)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every element is known to be zero."""
+        return self.norm == 0 and not self.nonfinite
+
+    def __str__(self) -> str:
+        if self.numbers is not None and self.layout == "strided":
+            return f"{self.text} ({self.dtype})"
+        figures = [
+            f"{name} {figure_text(figure)}"
+            for name, figure in (
+                ("min", self.minimum),
+                ("max", self.maximum),
+                ("mean", self.mean),
+                ("norm", self.norm),
+            )
+            if figure is not None
+        ]
+        if self.first:
+            figures.append("first values " + ", ".join(number_text(n, self.dtype) for n in self.first))
+        figures += [f"{count:,} {name}" for name, count in (("NaN", self.nan), ("inf", self.inf)) if count]
+        what = "" if self.layout == "strided" else f" {self.layout}"
+        head = f"{_shape_text(self.shape)} {self.dtype}{what}"
+        return f"{head}: {', '.join(figures)}" if figures else head
+
+
+def summarize(tensor: torch.Tensor, batch: tuple[int, int] | None = None) -> Value:
+    """Describe ``tensor`` without keeping it, changing it, or recording a graph.
+
+    Parameters
+    ----------
+    tensor
+        Any gradient: dense, sparse, complex, empty, nested, on any device.
+    batch
+        ``(level, size)`` of the ``vmap`` that ``is_grads_batched=True`` runs under, if it does.
+    """
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        try:
+            return _summarize(tensor, batch)
+        except Exception:  # values of exotic tensors may be out of reach; the run must go on
+            return _without_numbers(tensor)
+
+
+def _summarize(tensor: torch.Tensor, batch: tuple[int, int] | None) -> Value:
+    if batch is not None and torch._C._functorch.is_legacy_batchedtensor(tensor):
+        tensor = torch._remove_batch_dim(tensor, *batch, 0)
+    tensor = tensor.detach()
+    if tensor.is_meta:
+        return _without_numbers(tensor)
+    layout = _layout(tensor)
+    numbers = _stored_elements(tensor, layout)
+    shape, dtype = _shape(tensor), dtype_name(tensor.dtype)
+    if numbers.numel() <= MAX_EXACT:
+        listed = numbers.reshape(-1).tolist()
+        exact = tuple(listed) if layout == "strided" else None
+        text = _nested_text(numbers.tolist(), dtype) if listed else f"empty {_shape_text(shape)}"
+        if layout != "strided":
+            text = f"{_shape_text(shape)} {layout} {text}".removeprefix("nested ")
+        return Value(text, shape, dtype, layout, exact, tuple(listed), *_few_figures(listed))
+    figures = _figures(numbers)
+    first = tuple(numbers.reshape(-1)[:FIRST].tolist())
+    what = "" if layout == "strided" else f" {layout}"
+    text = f"{_shape_text(shape)}{what} {_in_short(*figures, dtype)}"
+    return Value(text.removeprefix("nested "), shape, dtype, layout, None, first, *figures)
+
+
+def _in_short(low, high, mean, norm, nan: int, inf: int, dtype: str) -> str:
+    marks = [f"{count:,} {name}" for name, count in (("NaN", nan), ("inf", inf)) if count]
+    if marks:
+        return ", ".join(marks)
+    if low is not None and low == high:
+        return f"all {number_text(low, dtype)}"
+    return f"norm {figure_text(norm)}"
+
+
+def _without_numbers(tensor: torch.Tensor) -> Value:
+    shape, dtype = _shape(tensor), dtype_name(tensor.dtype)
+    where = " meta" if tensor.is_meta else ""
+    return Value(f"{_shape_text(shape)}{where}", shape, dtype)
+
+
+def _shape(tensor: torch.Tensor) -> Shape | None:
+    return None if tensor.is_nested else shape_of(tensor)
+
+
+def _layout(tensor: torch.Tensor) -> str:
+    if tensor.is_nested:
+        return "nested"
+    return str(tensor.layout).removeprefix("torch.")
+
+
+def _stored_elements(tensor: torch.Tensor, layout: str) -> torch.Tensor:
+    """The elements as a dense tensor; the caller's own tensor is not changed by what is done to it."""
+    if layout == "nested":
+        return torch.cat([part.reshape(-1) for part in tensor.unbind()])
+    if layout == "sparse_coo":
+        return tensor.coalesce().values()
+    if layout.startswith("sparse"):
+        return tensor.values()
+    if layout != "strided":
+        return tensor.to_dense()
+    if tensor._is_zerotensor():
+        return torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    return tensor.resolve_conj().resolve_neg()
+
+
+def _figures(numbers: torch.Tensor) -> tuple:
+    """``minimum, maximum, mean, norm, nan, inf``."""
+    wide = numbers.to(torch.complex128 if numbers.is_complex() else torch.float64).reshape(-1)
+    nan = inf = 0
+    norm = float(torch.linalg.vector_norm(wide))
+    if not math.isfinite(norm):  # a norm is finite where every element is
+        nan = int(wide.isnan().sum())
+        inf = int((wide.isinf() & ~wide.isnan()).sum())
+        wide = wide[wide.isfinite()]
+        if not wide.numel():
+            return None, None, None, None, nan, inf
+        norm = float(torch.linalg.vector_norm(wide))
+    low, high = (None, None) if wide.is_complex() else (float(end) for end in wide.aminmax())
+    return low, high, wide.mean().item(), norm, nan, inf
+
+
+def _few_figures(numbers: list) -> tuple:
+    """The same for a short list, without the price of tensor operations."""
+    finite = [number for number in numbers if cmath.isfinite(number)]
+    nan = sum(cmath.isnan(number) for number in numbers)
+    inf = len(numbers) - len(finite) - nan
+    if not finite:
+        return None, None, None, None if numbers else 0.0, nan, inf
+    norm = math.hypot(*(part for number in finite for part in (number.real, number.imag)))
+    mean = sum(finite) / len(finite)
+    if any(isinstance(number, complex) for number in finite):
+        return None, None, mean, norm, nan, inf
+    return float(min(finite)), float(max(finite)), mean, norm, nan, inf
+
+
+def _nested_text(values, dtype: str) -> str:
+    if isinstance(values, list):
+        return "[" + ", ".join(_nested_text(value, dtype) for value in values) + "]"
+    return number_text(values, dtype)
+
+
+def _shape_text(shape: Sequence[int] | None) -> str:
+    if shape is None:
+        return "nested"
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def number_text(number: Number, dtype: str = "float64") -> str:
+    """Write a number short: all its digits where they are few, else five significant ones."""
+    if isinstance(number, bool):
+        return str(number)
+    if isinstance(number, complex):
+        real, imaginary = number_text(number.real, dtype), number_text(number.imag, dtype)
+        if number.real == 0 and number.imag != 0:
+            return f"{imaginary}j"
+        return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+    if not math.isfinite(number):
+        return {math.inf: "inf", -math.inf: "-inf"}.get(number, "nan")
+    if float(number).is_integer() and abs(number) < 1e9:
+        return str(int(number))
+    for digits in range(1, 6):  # 0.1, not the 0.10000000149 that float32 makes of it
+        short = f"{number:.{digits}g}"
+        if _rounded(float(short), dtype) == number:
+            return short
+    # A power of two in the denominator, as examples checked by hand have: show it whole.
+    whole = f"{number:.9g}"
+    if float(whole) == number and (number * 1024).is_integer() and "e" not in whole:
+        return whole
+    return short
+
+
+def figure_text(figure: Number) -> str:
+    """A statistic, to four significant digits: the last bits of a sum depend on the machine."""
+    if isinstance(figure, complex):
+        return number_text(complex(float(f"{figure.real:.4g}"), float(f"{figure.imag:.4g}")))
+    return number_text(float(f"{figure:.4g}"))
+
+
+def _rounded(number: float, dtype: str) -> float:
+    """``number`` as ``dtype`` would store it."""
+    try:
+        packed = struct.pack(_PACK.get(dtype, "d"), number)
+    except OverflowError:
+        return math.inf
+    if dtype == "bfloat16":  # the upper half of a float32, rounded to even
+        bits = struct.unpack("I", packed)[0]
+        bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+        packed = struct.pack("I", bits & 0xFFFFFFFF)
+    return struct.unpack(_PACK.get(dtype, "d"), packed)[0]
