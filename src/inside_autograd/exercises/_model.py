@@ -288,6 +288,8 @@ class Exercise:
             return f"Answer with one of {', '.join(map(repr, self.choices))}; got {got}."
         if self.kind == "list" and not isinstance(answer, list | tuple | set | frozenset):
             return f"A list was expected, got {got}."
+        if self.kind == "list" and ... in answer:
+            return "A part of your answer is still `...`."
         return None
 
     def _wrong_arity(self, answer: Callable) -> str | None:
