@@ -35,15 +35,17 @@ def notes(scene: Scene) -> list[str]:
     """Lines about what the graph does not hold."""
     graph = scene.folded.graph
     lines = []
-    if without := [f"{root.path or 'output'}: {root.reason}" for root in graph.roots if root.node is None]:
+    if without := [
+        f"{shorten(root.path or 'output')}: {root.reason}" for root in graph.roots if root.node is None
+    ]:
         lines.append("no graph: " + _some(without, 4))
     if graph.unmatched:
-        lines.append("not reached: " + _some(graph.unmatched, 6))
+        lines.append("not reached: " + _some(map(shorten, graph.unmatched), 6))
     return lines
 
 
 def _some(things: Iterable[str], most: int) -> str:
-    things = [shorten(thing) for thing in things]
+    things = list(things)
     more = len(things) - most
     return ", ".join(things[:most]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -89,9 +91,13 @@ def describe(scene: Scene, title: str | None) -> tuple[str, str]:
     if freed := sum(node.freed for node in graph.nodes):
         said.append(f"Saved tensors freed in {_count(freed, 'node')}.")
     if graph.cut:
-        said.append(str(graph.cut).capitalize() + ".")
-    said += [line.capitalize() + "." for line in notes(scene)]
+        said.append(_sentence(str(graph.cut)))
+    said += [_sentence(line) for line in notes(scene)]
     return name, " ".join(said)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _count(number: int, thing: str) -> str:

@@ -105,7 +105,8 @@ def draw(
     Raises
     ------
     TypeError, ValueError
-        As in ``Graph.of``; also if ``params`` is given together with a ``Graph``.
+        As in ``Graph.of``; also if ``params`` is given together with a ``Graph``, or ``fold_above``
+        is less than 1.
     """
     if isinstance(outputs, Graph):
         if params is not None:
@@ -115,6 +116,8 @@ def draw(
         graph = outputs
     else:
         graph = Graph.of(outputs, params, max_path=max_path, max_nodes=max_nodes)
+    if fold_above < 1:
+        raise ValueError("fold_above must be at least 1; fold=True folds any graph.")
     if fold is None:
         fold = len(graph) > fold_above
     return Drawing(graph, picture(graph, saved=saved, fold=fold, title=title))

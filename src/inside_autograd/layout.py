@@ -156,7 +156,7 @@ class _Net:
         """The fewest crossings found from ``rows`` on, and the order that has them."""
         self.rows = [list(row) for row in rows]
         best = self._crossings(), rows
-        rounds = 6 if len(self.layer) < 3000 else 1
+        rounds = 6 if len(self.layer) < 1000 else 2
         for _ in range(rounds):
             if not best[0]:
                 break
@@ -344,9 +344,9 @@ class _Net:
             up = max((self.items[n].up for n in row if n < count), default=0)
             down = max((self.items[n].down for n in row if n < count), default=0)
             tops.append(round(y))
-            middles.append(round(y + up))
-            y = middles[-1] + down
-            bottoms.append(round(y))
+            middles.append(tops[-1] + round(up))
+            bottoms.append(middles[-1] + round(down))
+            y = bottoms[-1]
         return tops, middles, bottoms
 
     def _docks(self, x: list[int]) -> list[float]:

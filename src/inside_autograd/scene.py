@@ -10,7 +10,8 @@ from .saved import Saved
 from .style import shorten, text_width
 
 FAR = 8  # an edge to a leaf that spans more layers ends in a stub
-MOST_LANES = 4_000  # an edge to any node ends in a stub where all edges together would pass more layers
+MOST_STUBS = 6  # more of them under one node share a stub
+MOST_LANES = 1_500  # an edge to any node ends in a stub where all edges together would pass more layers
 PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW = 12, 16, 13, 10, 14, 20, 16
 WORDS = {
     "custom": "custom Function",
@@ -246,6 +247,10 @@ class _Builder:
             leaving.setdefault(source, []).append((edges[0].slot, (i, target, edges)))
         for number, box in enumerate(self.folded.boxes):
             self._slots(number, box, leaving.get(number, []), stubbed)
+        for target in sorted({self.entries[i][1] for i in stubbed}):
+            block = self.blocks[target]
+            if block.kind != "accumulate" and not block.stacked:
+                block.lines.append(("s", f"#{block.key}"))  # the stubs' name for it
         arrivals = Counter((t, self._dock(t, edges[0].input_nr)) for _, t, edges in self.entries)
         for (number, dock), many in arrivals.items():
             if dock < len(self.blocks[number].ports):
@@ -293,13 +298,13 @@ class _Builder:
             node = self.graph.nodes[box.members[0]]
             parts += [(e.slot, (None, None, [e])) for e in node.edges if e.target is None and not e.cut]
         parts.sort(key=lambda part: part[0])
-        if box.folded:
-            far = [part for part in parts if part[1][0] in stubbed]
+        far = [part for part in parts if part[1][0] in stubbed]
+        if far and (box.folded or len(far) > MOST_STUBS):
             parts = [part for part in parts if part[1][0] not in stubbed]
-            if far:
-                names = [self._short_name(target) for _, (_, target, _) in far]
-                text = "→ " + names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-                block.slots.append(Slot("", text_width(text, 10) + 8, text, ", ".join(names)))
+            names = [self._short_name(target) for _, (_, target, _) in far]
+            text = "→ " + names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+            slots = "" if box.folded else "…"
+            block.slots.append(Slot(slots, text_width(text, 10) + 8, text, ", ".join(names)))
         many = len(parts) > 1 and not box.folded
         for slot, (i, target, edges) in parts:
             text = (str(slot) if len(edges) == 1 else f"{slot}–{edges[-1].slot}") if many else ""

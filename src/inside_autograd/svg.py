@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from .caption import describe, legend, notes
 from .layout import MARGIN, Layout
-from .scene import LINE, PORT_HEIGHT, ROW, SMALL, Block, Scene, Wire
+from .scene import LINE, PORT_HEIGHT, ROW, SMALL, Block, Scene, Wire, wrap
 from .style import css, text_width
 
 _ARROW = "m-3.5-6 3.5 6 3.5-6"
@@ -117,7 +117,7 @@ def _caption(scene: Scene, width: int, y: int) -> tuple[str, int, int]:
         parts.append(f"{_SYMBOLS[symbol]}{_text(34, 4, text, 'ag-w')}</g>")
         x += room
         right = max(right, x)
-    for line in notes(scene):
+    for line in [part for note in notes(scene) for part in wrap(note, int((width - 2 * MARGIN) / 6.4))]:
         y += 18
         parts.append(_text(MARGIN, y + 4, line, "ag-w"))
         right = max(right, MARGIN + round(text_width(line, 10.5)))
@@ -257,5 +257,6 @@ def _outline(block: Block, x: int, y: int) -> str:
     if block.kind == "checkpoint":
         return _rect(x, y, w, h, 2) + f'<path d="M{x + 5} {y}v{h}M{x + w - 5} {y}v{h}"/>'
     if block.stacked:
-        return _rect(x + 8, y + 8, w, h, 5) + _rect(x + 4, y + 4, w, h, 5) + _rect(x, y, w, h, 5)
+        behind = _rect(x + 8, y + 8, w, h, 5, "ag-k") + _rect(x + 4, y + 4, w, h, 5, "ag-k")
+        return behind + _rect(x, y, w, h, 5)
     return _rect(x, y, w, h, 3 if block.kind == "root" else 5)

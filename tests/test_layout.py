@@ -1,0 +1,95 @@
+"""Layers, distances and routes, on layouts small enough to check by hand and on random ones."""
+
+import random
+
+import pytest
+
+from inside_autograd.layout import GAP, LANE, Item, Link, _increasing, lay_out, longest_paths
+
+
+def test_a_layer_is_the_longest_way_from_the_top():
+    # 0 -> 1 -> 2 -> 3, and the shortcut 0 -> 3: 3 lies below 2.
+    assert longest_paths(4, [(0, 1), (1, 2), (2, 3), (0, 3)]) == [0, 1, 2, 3]
+
+
+def test_a_leaf_lies_one_layer_under_its_lowest_consumer():
+    assert longest_paths(5, [(0, 1), (1, 2), (2, 4), (0, 4), (0, 3)])[3:] == [1, 3]
+
+
+def test_a_cycle_is_refused():
+    with pytest.raises(ValueError, match="form a cycle"):
+        longest_paths(3, [(0, 1), (1, 2), (2, 1)])
+
+
+@pytest.mark.parametrize(
+    ("wishes", "values"),
+    [
+        ([(1, 1), (2, 1), (3, 1)], [1, 2, 3]),
+        ([(3, 1), (1, 1)], [2, 2]),
+        ([(3, 3), (1, 1)], [2.5, 2.5]),
+        ([(0, 1), (5, 1), (1, 1), (9, 1)], [0, 3, 3, 9]),
+        ([], []),
+    ],
+)
+def test_closest_increasing_values(wishes, values):
+    assert _increasing(wishes) == values
+
+
+def test_a_chain_stands_in_one_column():
+    items = [Item(w, w, 10, 10) for w in (20, 60, 31, 44)]
+    layout = lay_out(items, [Link(0, 1), Link(1, 2), Link(2, 3)], [0, 1, 2, 3])
+    assert len(set(layout.x)) == 1
+    assert layout.y == sorted(layout.y)
+    assert layout.width == 60 + 60 + 24
+
+
+def test_two_leaves_stand_left_and_right_of_their_consumer():
+    items = [Item(50, 50, 10, 10)] * 3
+    layout = lay_out(items, [Link(0, 2, 20), Link(0, 1, -20)], [0, 1, 1])
+    assert layout.x[1] < layout.x[0] < layout.x[2]
+    assert layout.x[2] - layout.x[1] == 100 + GAP
+    assert abs(layout.x[1] + layout.x[2] - 2 * layout.x[0]) <= 1
+
+
+def test_links_to_one_port_arrive_side_by_side_in_the_order_they_come():
+    items = [Item(30, 30, 10, 10)] * 2
+    links = [Link(0, 1, 15, room=40), Link(0, 1, -15, room=40)]
+    layout = lay_out(items, links, [0, 1])
+    right, left = (route[-1][0] for route in layout.routes)
+    assert right - left == 14
+
+
+def test_a_long_link_passes_beside_the_boxes_between():
+    items = [Item(40, 40, 10, 10)] * 3
+    layout = lay_out(items, [Link(0, 1, -10), Link(1, 2), Link(0, 2, 10)], [0, 1, 2])
+    (x, top, bottom) = layout.routes[2][1]
+    assert abs(x - layout.x[1]) >= 40 + LANE - 1
+    assert top <= layout.y[1] - 10
+    assert bottom >= layout.y[1] + 10
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_boxes_of_random_layouts_never_overlap(seed):
+    rng = random.Random(seed)
+    count = 40
+    pairs = [(rng.randrange(i), i) for i in range(1, count) for _ in range(rng.choice([1, 1, 2, 3]))]
+    items = [
+        Item(rng.randint(15, 140), rng.randint(15, 200), rng.randint(8, 40), rng.randint(8, 40))
+        for _ in range(count)
+    ]
+    layout = lay_out(items, [Link(a, b) for a, b in pairs], longest_paths(count, pairs))
+    for i in range(count):
+        assert layout.x[i] - items[i].left >= 0
+        assert layout.x[i] + items[i].right <= layout.width
+        assert layout.y[i] - items[i].up >= 0
+        assert layout.y[i] + items[i].down <= layout.height
+        for j in range(i):
+            beside = (
+                layout.x[i] - items[i].left >= layout.x[j] + items[j].right + GAP - 1
+                or layout.x[j] - items[j].left >= layout.x[i] + items[i].right + GAP - 1
+            )
+            above = (
+                layout.y[i] - items[i].up > layout.y[j] + items[j].down
+                or layout.y[j] - items[j].up > layout.y[i] + items[i].down
+            )
+            assert beside or above
