@@ -228,14 +228,21 @@ class Exercise:
             return [self._observation(Case("", tuple), replace(outcome, value=("", outcome.value)))]
         found: list[Observation] = []
         for number, case in enumerate(self.cases):
-            # Seeded by the case: a learner who runs the check again sees the same failing input again.
-            arguments = case.make(torch.Generator().manual_seed(number))
+            arguments = self._arguments(case, number)
             outcome = _sandbox.run(lambda arguments=arguments: self._observe(answer, arguments), self.seconds)
             size = sum(a.numel() for a in arguments if isinstance(a, torch.Tensor))
             found.append(replace(self._observation(case, outcome), size=size))
             if found[-1].fatal:
                 break
         return found
+
+    def _arguments(self, case: Case, number: int) -> tuple:
+        # Seeded by the case: a learner who runs the check again sees the same failing input again. In the
+        # sandbox too: making a module draws from the global random state.
+        made = _sandbox.run(lambda: case.make(torch.Generator().manual_seed(number)), seconds=60)
+        if made.error is not None:
+            raise RuntimeError(f"Case {case.label!r} of {self.name!r} cannot be made.") from made.error
+        return made.value
 
     def _observe(self, answer: object, arguments: tuple) -> tuple[str, dict]:
         written = ", ".join(write(a) for a in arguments if not callable(a))

@@ -645,8 +645,8 @@ none_in_a_slot = Exercise(
     minutes=2,
     difficulty=1,
     statement="""
-`layer = nn.Linear(2, 1)` is called on `row`, a batch of data. The node of the result has three slots: the bias,
-then `(None, 0)`, then the way to the weight. What does the `None` say?
+`layer = nn.Linear(2, 1)` is called on `row`, a batch of data. The node of the result has three slots: the
+bias, then `(None, 0)`, then the way to the weight. What does the `None` say?
 """,
     kind="choice",
     starter="none_answer = ...",
