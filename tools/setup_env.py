@@ -306,7 +306,8 @@ def run_logged(command, log, every=15):
         The exit status and the output.
     """
     env = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PYTHONUNBUFFERED="1")
-    env["PIP_PROGRESS_BAR"] = "off"
+    # A reader's own setting of --user would not work inside an environment.
+    env.update(PIP_PROGRESS_BAR="off", PIP_USER="0")
     lines = []
     try:
         process = subprocess.Popen(

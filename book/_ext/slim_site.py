@@ -1,5 +1,6 @@
 """Leave out what no page needs, and put the licenses where the footer links to them."""
 
+import html
 from pathlib import Path
 
 # Source maps, and the icon script: the theme's own icons come from its web font.
@@ -16,6 +17,19 @@ def _remove_stale(app, out):
             path.unlink()
 
 
+def _write_first_page(app, out):
+    # Without an icon of its own the page would ask for /favicon.ico, which is not there.
+    first, title = app.builder.get_target_uri(app.config.root_doc), html.escape(app.config.html_title)
+    icon = Path(app.config.html_favicon).name
+    (out / "index.html").write_text(
+        f'<!doctype html>\n<html lang="{app.config.language}">\n<head>\n<meta charset="utf-8">\n'
+        f'<title>{title}</title>\n<link rel="icon" href="_static/{icon}">\n'
+        f'<meta http-equiv="refresh" content="0; url={first}">\n</head>\n'
+        f'<body><p><a href="{first}">{title}</a></p></body>\n</html>\n',
+        encoding="utf-8",
+    )
+
+
 def _finish(app, exception):
     if exception is not None or app.builder.format != "html":
         return
@@ -24,6 +38,7 @@ def _finish(app, exception):
         for path in out.glob(pattern):
             path.unlink()
     _remove_stale(app, out)
+    _write_first_page(app, out)
     for source, target in LICENSES.items():
         text = (Path(app.srcdir) / source).read_text(encoding="utf-8")
         (out / "_static" / target).write_text(text, encoding="utf-8")
