@@ -1,144 +1,33 @@
 """Read the backward graph of a tensor into plain data: ``Graph.of(loss)``."""
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
-from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.autograd.graph import GradientEdge
 
+from .data import Cut, Edge, Node, Output, Root, Shape
+from .facts import (  # noqa: F401  (the kinds belong to the data model)
+    ACCUMULATE,
+    CHECKPOINT,
+    COPY_SLICES,
+    CUSTOM,
+    ERROR,
+    HOOK,
+    OP,
+    RECORDED,
+    AccumulateGrad,
+    is_custom,
+    kind_of,
+    leaf_node,
+    name_of,
+    why_empty,
+)
 from .inputs import flatten_outputs, named_tensors
-from .saved import Saved, describe_saved, dtype_name, read_saved, shape_of
+from .saved import describe_saved, dtype_name, read_saved, shape_of
+from .walk import MAX_NODES, MAX_PATH, walk
 
-# A node that Python has seen keeps its Python object until it is freed, and torch frees a chain of
-# such nodes by recursion: on torch 2.13 about 3,000 in a row overflow a thread's 512 KiB stack.
-MAX_PATH = 1_500
-MAX_NODES = 50_000
-
-OP, CUSTOM, ACCUMULATE, RECORDED = "op", "custom", "accumulate", "recorded"
-COPY_SLICES, HOOK, CHECKPOINT, ERROR = "copy_slices", "hook", "checkpoint", "error"
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One output of the recorded operation, which is one gradient that its node receives.
-
-    ``shape``, ``dtype`` and ``device`` are ``None`` where torch kept no record. ``names`` are those
-    that ``params`` gives to the tensor. ``used`` says whether an edge or a root takes this output.
-    """
-
-    number: int
-    shape: Shape | None
-    dtype: str | None
-    device: str | None
-    names: tuple[str, ...] = ()
-    used: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """One entry of ``next_functions``.
-
-    Attributes
-    ----------
-    source, slot
-        The node that has the entry, and the entry's position there (which input of the operation).
-    target, input_nr
-        The node that the gradient goes to, and which of its inputs it arrives at: the number of the
-        output that the forward operation took. ``target`` is ``None`` for an empty slot.
-    reason
-        Why ``target`` is ``None``; ``None`` otherwise.
-    cut
-        Whether there is a node, but past the limits, so that it was not read.
-    """
-
-    source: int
-    slot: int
-    target: int | None
-    input_nr: int
-    reason: str | None = None
-    cut: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One node of the backward graph.
-
-    Attributes
-    ----------
-    index
-        Position in the order of the walk: roots first, later operations before earlier ones.
-    name
-        As torch prints it: ``MulBackward0``, ``AccumulateGrad``, ``SwishBackward``.
-    kind
-        ``op``, ``custom`` (an ``autograd.Function``), ``accumulate`` (a leaf), ``recorded`` (the
-        backward of a backward formula), ``copy_slices`` (an in-place change through a view),
-        ``hook`` (placed by a module's full backward hooks), ``checkpoint`` (reentrant), or
-        ``error`` (raises when it runs, for example after ``once_differentiable``).
-    names, shape, dtype, device
-        For a leaf: every name that ``params`` gives it, and what it is. Empty or ``None`` otherwise.
-    outputs
-        What the operation returned, one entry per output.
-    edges
-        One per entry of ``next_functions``.
-    saved
-        What the node keeps for its backward formula.
-    freed
-        Whether saved tensors have been freed, so that running it again would raise.
-    """
-
-    index: int
-    name: str
-    kind: str
-    names: tuple[str, ...] = ()
-    shape: Shape | None = None
-    dtype: str | None = None
-    device: str | None = None
-    outputs: tuple[Output, ...] = ()
-    edges: tuple[Edge, ...] = ()
-    saved: tuple[Saved, ...] = ()
-
-    @property
-    def freed(self) -> bool:
-        return any(saved.state == "freed" for saved in self.saved)
-
-    @property
-    def is_leaf(self) -> bool:
-        return self.kind == ACCUMULATE
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """One tensor that was handed to ``Graph.of``: its path, and the node and output it comes from.
-
-    ``node`` is ``None`` where the tensor has no graph; ``reason`` then says why.
-    """
-
-    path: str
-    node: int | None
-    output_nr: int
-    shape: Shape | None = None
-    dtype: str | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """What was left out by the limits: ``edges`` that lead on, to ``nodes`` seen there and not read."""
-
-    edges: int
-    nodes: int
-    max_path: int
-    max_nodes: int
-
-    def __str__(self) -> str:
-        edges = "1 edge leads" if self.edges == 1 else f"{self.edges:,} edges lead"
-        return (
-            f"cut here: {edges} on to nodes that were not read "
-            f"(limits: {self.max_path:,} nodes on a path, {self.max_nodes:,} in all)"
-        )
+PAST_LIMITS = "past the limits, not read"
 
 
 @dataclass(frozen=True)
@@ -146,6 +35,17 @@ class Graph:
     """The backward graph of some outputs, as plain data: no tensor and no node is kept alive.
 
     ``str(graph)`` is a readable listing, ``graph.to_dot()`` a text for Graphviz.
+
+    Attributes
+    ----------
+    nodes
+        Later operations before earlier ones. A node stands at ``nodes[node.index]``.
+    roots
+        One for each tensor that was handed over, and for each ``None``.
+    cut
+        What the limits left out; ``None`` where the graph is whole.
+    unmatched
+        Names from ``params`` of tensors that require grad and were not met among the nodes read.
     """
 
     nodes: tuple[Node, ...]
@@ -166,19 +66,45 @@ class Graph:
             Where names come from: a module, a mapping from names to tensors or modules, or pairs
             as in ``model.named_parameters()``. Tensors that are no leaves may be named too.
         max_path, max_nodes
-            Limits on the number of nodes on one path and in all. What lies past them is counted
-            in ``cut``. Raising ``max_path`` can crash the process when the graph is freed.
+            Limits on the number of nodes on one path, not counting the leaf at its end, and in all.
+            What lies past them is counted in ``cut``.
+
+        Returns
+        -------
+        Graph
+            The same for the same graph, down to the order.
 
         Raises
         ------
         TypeError
-            If ``outputs`` holds anything else, or ``params`` has another form.
+            If ``outputs`` holds anything else, ``params`` has another form, or a limit is no integer.
         ValueError
-            If no output has a graph, or a limit is less than 1.
+            If no output has a graph, a ``GradientEdge`` asks for an output that its node does not
+            have, or a limit is less than 1.
+
+        Notes
+        -----
+        Reading runs no hook and no forward, and changes no tensor. One thing stays behind: torch gives
+        each node that Python has seen an object which lives as long as the node, and frees a path of
+        such nodes by recursion. On a stack of 512 KiB about 2,400 of them are freed safely, on 8 MiB
+        about 39,000; beyond that the process crashes. ``max_path`` keeps one reading below that, so
+        raise it with care. It cannot help where a path is seen piece by piece, by several calls with
+        outputs at different places of one long chain, nor where one operation takes thousands of
+        outputs of one chain at once: reading that one operation shows them all.
         """
-        if max_path < 1 or max_nodes < 1:
-            raise ValueError("max_path and max_nodes must be at least 1.")
-        return _Walk(flatten_outputs(outputs), named_tensors(params), max_path, max_nodes).graph()
+        try:
+            check_limits(max_path, max_nodes)
+            # Modes and subclasses that watch calls of torch functions must not see the reading.
+            with torch._C.DisableTorchFunction():
+                return _Walk(flatten_outputs(outputs), named_tensors(params), max_path, max_nodes).graph()
+        except (TypeError, ValueError) as error:
+            # Without its traceback: whoever keeps the error would keep all tensors of these frames.
+            refusal = error.with_traceback(None)
+        del outputs, params
+        try:
+            raise refusal
+        finally:
+            del refusal
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -206,187 +132,132 @@ class Graph:
 
 
 class _Walk:
-    """One walk. It holds nodes and tensors while it runs, and nothing of it outlives ``graph()``."""
+    """One reading. It holds nodes and tensors, and nothing of it outlives it but the graph."""
 
     def __init__(self, outputs, named, max_path: int, max_nodes: int):
         self.outputs, self.named = outputs, named
         self.max_path, self.max_nodes = max_path, max_nodes
-        self.live: list = []  # the torch nodes, by index
-        self.index_of: dict = {}
-        self.edges: dict[int, list[Edge]] = {}
-        self.beyond: set = set()
-        self.cut_edges = 0
+        self.index_of: dict = {}  # torch node -> index, once ``graph`` has run
 
     def graph(self) -> Graph:
         roots = [self._root(path, output) for path, output in self.outputs]
-        if not any(edge for _, edge in roots):
-            raise ValueError(_nothing_to_read(roots))
-        order = self._discover([edge.node for _, edge in roots if edge])
-        return self._describe(order, roots)
+        starts = [edge.node for _, edge in roots if edge]
+        if not starts:
+            raise ValueError(_nothing_to_read(self.outputs))
+        found = walk(starts, self.max_path, self.max_nodes)
+        self.index_of = found.index_of
+        places = tuple(self._place(root, edge) for root, edge in roots)
+        nodes = self._nodes(found, {(root.node, root.output_nr) for root in places})
+        cut = (
+            Cut(found.cut_edges, found.cut_nodes, self.max_path, self.max_nodes) if found.cut_edges else None
+        )
+        return Graph(nodes, places, cut, self.unmatched)
 
     def _root(self, path: str, output) -> tuple[Root, GradientEdge | None]:
         if output is None:
             return Root(path, None, 0, reason="None"), None
         if isinstance(output, GradientEdge):
-            return Root(path, None, output.output_nr), GradientEdge(output.node, output.output_nr)
+            meta = output.node._input_metadata[output.output_nr]
+            shape, dtype, _ = _metadata(meta)
+            return Root(path, None, output.output_nr, shape, dtype), output
         shape, dtype = shape_of(output), dtype_name(output.dtype)
         if not output.requires_grad:
             return Root(path, None, 0, shape, dtype, reason="does not require grad"), None
-        edge = get_gradient_edge(output)
+        edge = GradientEdge(output.grad_fn or leaf_node(output), output.output_nr)
         return Root(path, None, edge.output_nr, shape, dtype), edge
 
-    def _discover(self, starts: list) -> list[int]:
-        """Find all nodes within the limits; returns discovery numbers in the order of the walk.
+    def _place(self, root: Root, edge: GradientEdge | None) -> Root:
+        if edge is None:
+            return root
+        node = self.index_of.get(edge.node)
+        reason = None if node is not None else PAST_LIMITS
+        return Root(root.path, node, root.output_nr, root.shape, root.dtype, reason)
 
-        Later operations come first (torch numbers nodes as they are made), so when a node is opened
-        its longest path from a root is known, and the limit on path length is exact. Where numbers
-        do not follow the graph (nodes made on several threads) ``_deepen`` corrects the lengths.
-        """
-        self.depth: list[int] = []
-        heap: list[tuple[int, int]] = []
-        order: list[int] = []
-        for node in starts:
-            if node not in self.index_of:
-                if len(self.live) >= self.max_nodes:
-                    self.beyond.add(node)
-                    self.cut_edges += 1
-                    continue
-                self._push(node, 1, heap)
-        while heap:
-            number = heapq.heappop(heap)[1]
-            order.append(number)
-            edges = self.edges[number] = []
-            for slot, (target, input_nr) in enumerate(self.live[number].next_functions):
-                edges.append(self._edge(number, slot, target, input_nr, heap))
-        return order
-
-    def _push(self, node, depth: int, heap: list) -> int:
-        number = self.index_of[node] = len(self.live)
-        self.live.append(node)
-        self.depth.append(depth)
-        heapq.heappush(heap, (-node._sequence_nr(), number))
-        return number
-
-    def _edge(self, source: int, slot: int, target, input_nr: int, heap: list) -> Edge:
-        if target is None:
-            return Edge(source, slot, None, 0, _why_empty(self.live[source], slot))
-        number = self.index_of.get(target)
-        depth = self.depth[source] + 1
-        if number is not None:
-            if depth > self.depth[number]:
-                self._deepen(number, depth)
-            return Edge(source, slot, number, input_nr)
-        if len(self.live) >= self.max_nodes or (depth > self.max_path and not _is_accumulate(target)):
-            self.beyond.add(target)
-            self.cut_edges += 1
-            return Edge(source, slot, None, input_nr, "past the limits, not read", cut=True)
-        return Edge(source, slot, self._push(target, depth, heap), input_nr)
-
-    def _deepen(self, number: int, depth: int) -> None:
-        stack = [(number, depth)]
-        while stack:
-            number, depth = stack.pop()
-            if depth <= self.depth[number]:
-                continue
-            self.depth[number] = depth
-            stack += [(e.target, depth + 1) for e in self.edges.get(number, ()) if e.target is not None]
-
-    def _describe(self, order: list[int], roots: list) -> Graph:
-        index = {number: i for i, number in enumerate(order)}
-        self.index_of = {node: index[number] for node, number in self.index_of.items()}
-        done_roots = tuple(self._place(root, edge) for root, edge in roots)
-        names_of, output_names, unmatched = self._names()
-        used = {(root.node, root.output_nr) for root in done_roots}
-        edges = [
-            tuple(Edge(i, e.slot, index.get(e.target), e.input_nr, e.reason, e.cut) for e in self.edges[number])
-            for i, number in enumerate(order)
-        ]
-        used.update((e.target, e.input_nr) for node_edges in edges for e in node_edges)
+    def _nodes(self, found, used: set) -> tuple[Node, ...]:
+        names_of, output_names, self.unmatched = self._names(found.nodes)
+        edges = [self._edges(i, node, found.targets[i]) for i, node in enumerate(found.nodes)]
+        used.update((edge.target, edge.input_nr) for node_edges in edges for edge in node_edges)
         storages: dict[tuple, int] = {}
         nodes = []
-        for i, number in enumerate(order):
-            live = self.live[number]
-            saved = [describe_saved(raw, live, self.index_of, names_of, storages) for raw in read_saved(live)]
+        for i, live in enumerate(found.nodes):
+            saved = [
+                describe_saved(raw, live, self.index_of, names_of, storages, output_names)
+                for raw in read_saved(live)
+            ]
+            name = name_of(live)
             nodes.append(
                 Node(
                     i,
-                    type(live).__name__,
-                    _kind(live),
+                    name,
+                    kind_of(live, name),
                     outputs=_outputs(live, i, output_names, used),
                     edges=edges[i],
                     saved=tuple(saved),
                     **_leaf_facts(live, names_of),
                 )
             )
-        cut = Cut(self.cut_edges, len(self.beyond), self.max_path, self.max_nodes) if self.cut_edges else None
-        return Graph(tuple(nodes), done_roots, cut, unmatched)
+        return tuple(nodes)
 
-    def _place(self, root: Root, edge: GradientEdge | None) -> Root:
-        if edge is None:
-            return root
-        node = self.index_of.get(edge.node)
-        reason = None if node is not None else "past the limits, not read"
-        return Root(root.path, node, root.output_nr, root.shape, root.dtype, reason)
+    def _edges(self, source: int, node, targets) -> tuple[Edge, ...]:
+        edges = []
+        for slot, (target, input_nr) in enumerate(targets):
+            if target is None:
+                edges.append(Edge(source, slot, None, 0, why_empty(node, slot)))
+            elif target in self.index_of:
+                edges.append(Edge(source, slot, self.index_of[target], input_nr))
+            else:
+                edges.append(Edge(source, slot, None, input_nr, PAST_LIMITS, cut=True))
+        return tuple(edges)
 
-    def _names(self):
+    def _names(self, nodes: list):
         """Names by tensor id, names by (node, output), and the names that are not in the graph."""
         by_id: dict[int, list[str]] = {}
         by_output: dict[tuple[int, int], list[str]] = {}
-        leaf_ids = {id(node.variable) for node in self.live if _is_accumulate(node)}
+        leaf_ids = {id(node.variable) for node in nodes if type(node) is AccumulateGrad}
         unmatched = []
         for name, tensor in self.named:
-            names = by_id.setdefault(id(tensor), [])
-            if name not in names:
-                names.append(name)
+            places = [by_id.setdefault(id(tensor), [])]
             maker = tensor.grad_fn
-            if maker in self.index_of:
-                names = by_output.setdefault((self.index_of[maker], tensor.output_nr), [])
+            if maker is not None and maker in self.index_of:
+                places.append(by_output.setdefault((self.index_of[maker], tensor.output_nr), []))
+            elif tensor.requires_grad and id(tensor) not in leaf_ids and name not in unmatched:
+                unmatched.append(name)
+            for names in places:
                 if name not in names:
                     names.append(name)
-            elif id(tensor) not in leaf_ids and tensor.requires_grad:
-                unmatched.append(name)
         return {key: tuple(names) for key, names in by_id.items()}, by_output, tuple(unmatched)
 
 
-def _is_accumulate(node) -> bool:
-    return hasattr(node, "variable") and type(node).__name__ == "AccumulateGrad"
-
-
-def _kind(node) -> str:
-    name = type(node).__name__
-    if _is_accumulate(node):
-        return ACCUMULATE
-    if isinstance(node, torch._C._FunctionBase):
-        return {"BackwardHookFunctionBackward": HOOK, "CheckpointFunctionBackward": CHECKPOINT}.get(name, CUSTOM)
-    if name == "CopySlices":
-        return COPY_SLICES
-    if name in ("Error", "DelayedError", "NotImplemented"):
-        return ERROR
-    return RECORDED if "BackwardBackward" in name else OP
-
-
-def _why_empty(node, slot: int) -> str:
-    if type(node).__name__ == "CopySlices" and slot > 0:
-        return "the value written needs no gradient"
-    if isinstance(node, torch._C._FunctionBase):
-        return "this tensor argument does not require grad"
-    return "this input needs no gradient: a constant, absent, or requires_grad=False"
+def check_limits(max_path: int, max_nodes: int) -> None:
+    for name, limit in (("max_path", max_path), ("max_nodes", max_nodes)):
+        if not isinstance(limit, int) or isinstance(limit, bool):
+            raise TypeError(f"{name} is {limit!r}: give a whole number of nodes, 1 or more.")
+        if limit < 1:
+            raise ValueError(f"{name} is {limit}: give a whole number of nodes, 1 or more.")
 
 
 def _outputs(node, index: int, names: dict, used: set) -> tuple[Output, ...]:
     found = []
     for number, meta in enumerate(node._input_metadata):
-        try:
-            dtype, device = dtype_name(meta.dtype), str(meta.device)
-        except RuntimeError:  # an output that was never a differentiable tensor
-            dtype = device = None
+        shape, dtype, device = _metadata(meta)
+        taken = (index, number) in used
+        if is_custom(node) and not taken and shape == ():
+            # Torch's record of an output without gradient looks like that of a number: it tells nothing.
+            shape = dtype = device = None
         name = tuple(names.get((index, number), ()))
-        found.append(Output(number, shape_of(meta), dtype, device, name, (index, number) in used))
+        found.append(Output(number, shape, dtype, device, name, taken))
     return tuple(found)
 
 
+def _metadata(meta) -> tuple[Shape | None, str | None, str | None]:
+    try:
+        return shape_of(meta), dtype_name(meta.dtype), str(meta.device)
+    except RuntimeError:  # an output that was never a differentiable tensor
+        return shape_of(meta), None, None
+
+
 def _leaf_facts(node, names_of: dict) -> dict:
-    if not _is_accumulate(node):
+    if type(node) is not AccumulateGrad:
         return {}
     leaf = node.variable
     return {
@@ -397,12 +268,28 @@ def _leaf_facts(node, names_of: dict) -> dict:
     }
 
 
-def _nothing_to_read(roots: list) -> str:
-    if not roots:
-        return "There is nothing to draw: the outputs hold no tensor."
-    if len(roots) > 1:
+def _nothing_to_read(outputs: list) -> str:
+    tensors = [output for _, output in outputs if output is not None]
+    if not tensors:
+        return "There is nothing to read: the outputs hold no tensor."
+    if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors):
+        return (
+            "A tensor inside a torch.func transform such as vmap has no backward graph of its own here: "
+            "read the graph of what the transform returns, outside of it."
+        )
+    if len(tensors) > 1:
         return "None of the outputs requires grad, so there is no backward graph to read."
+    if tensors[0].is_inference():
+        return (
+            "This tensor was made under inference_mode, so there is no backward graph to read: "
+            "compute it outside, with gradients on."
+        )
+    if not (tensors[0].is_floating_point() or tensors[0].is_complex()):
+        return (
+            f"This tensor is of dtype {dtype_name(tensors[0].dtype)}, so there is no backward graph to read: "
+            "only floating-point and complex tensors have gradients."
+        )
     return (
-        "This tensor has no grad_fn and does not require grad, so there is no backward graph to read: it was made "
-        "under no_grad, detached, or computed from tensors that do not require grad."
+        "This tensor has no grad_fn and does not require grad, so there is no backward graph to read: it was "
+        "made under no_grad, detached, or computed from tensors that do not require grad."
     )

@@ -5,11 +5,16 @@ module looks at ``_raw_saved_*`` first, which tells whether a hook stands in the
 unpacks only where none does.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
-ALIVE, CHANGED, PACKED, FREED = "alive", "changed", "packed", "freed"
+from .facts import is_custom
+
+ALIVE, CHANGED, PACKED, FREED, UNREAD = "alive", "changed", "packed", "freed", "unread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +25,17 @@ class Saved:
     ----------
     attr
         Where it stands on the node: ``self``, ``result``, ``indices[0]``,
-        ``saved_tensors[1]`` for ``ctx.save_for_backward``, ``ctx.name`` for a plain attribute.
+        ``saved_tensors[1]`` for ``ctx.save_for_backward``, ``ctx.name`` or ``ctx.name[0]`` for
+        what a custom Function keeps on ``ctx`` itself.
     state
-        ``alive``, ``changed`` (in place since it was saved: reading it raises), ``packed``
-        (a hook or a checkpoint holds it: not read) or ``freed``.
-    shape, dtype, nbytes
-        Of the saved tensor; ``None`` where it could not be read. ``nbytes`` is in bytes.
+        ``alive``, ``changed`` (in place since it was saved: using it raises), ``packed``
+        (a hook or a checkpoint holds it: not read), ``freed``, or ``unread`` (torch did not let it
+        be read, or did not tell whether it has changed).
+        A custom Function that has run gives up the list itself: one entry ``saved_tensors``, freed,
+        stands for all that it had saved, if anything.
+    shape, dtype, device, nbytes
+        Of the saved tensor; ``None`` where it could not be read. ``nbytes`` is in bytes, number of
+        elements times size of one; ``None`` for sparse tensors.
     role
         ``leaf``, ``output`` (of this node), ``intermediate`` (made by another node) or
         ``constant`` (needs no gradient); ``None`` where it could not be read.
@@ -35,6 +45,8 @@ class Saved:
         ``(node index, output number)`` of the node that made it, where that node was read.
     storage
         A number for the memory it lies in: equal numbers share memory. ``None`` if unknown.
+    storage_nbytes
+        Size of that memory in bytes: less than ``nbytes`` for an expanded tensor, more for a view.
     checked
         Whether autograd compares its version before use. ``False`` for plain ``ctx`` attributes.
     """
@@ -49,6 +61,8 @@ class Saved:
     source: tuple[int, int] | None = None
     storage: int | None = None
     checked: bool = True
+    device: str | None = None
+    storage_nbytes: int | None = None
 
 
 @dataclass(slots=True)
@@ -57,72 +71,124 @@ class RawSaved:
 
     attr: str
     state: str
-    tensor: torch.Tensor | None
+    tensor: torch.Tensor | None = None
     checked: bool = True
-    is_output: bool = False  # told by the error text where the tensor itself no longer tells
+    output_nr: int | None = None  # told by an error text where the tensor itself no longer tells
 
 
 def read_saved(node: torch.autograd.graph.Node) -> list[RawSaved]:
-    """List what ``node`` saved. Never raises, runs no hook, and bumps no version."""
-    found: list[RawSaved] = []
-    for name in dir(type(node)):
-        if name == "_raw_saved_tensors":
-            found += _read_attribute(node, name, "saved_tensors")
-        elif name.startswith("_raw_saved_"):
-            found += _read_attribute(node, name, "_" + name.removeprefix("_raw_"))
-    for name, value in sorted(getattr(node, "__dict__", {}).items()):
-        if isinstance(value, torch.Tensor):
-            found.append(RawSaved(f"ctx.{name}", ALIVE, value, checked=False))
+    """List what ``node`` saved. Runs no hook, and bumps no version."""
+    if not is_custom(node):
+        found: list[RawSaved] = []
+        for raw_name, name in _saved_attributes(type(node)):
+            found += _read_attribute(node, raw_name, name, name.removeprefix("_saved_"))
+        return found
+    found = _read_attribute(node, "_raw_saved_tensors", "saved_tensors", "saved_tensors")
+    for name, value in sorted(vars(node).items()):
+        for label, tensor in _tensors_in(f"ctx.{name}", value):
+            found.append(RawSaved(label, ALIVE, tensor, checked=False))
     return found
 
 
-def _read_attribute(node: torch.autograd.graph.Node, raw_name: str, name: str) -> list[RawSaved]:
-    label = name.removeprefix("_saved_")
+@cache  # classes of nodes that torch itself defines live as long as the process
+def _saved_attributes(node_class: type) -> tuple[tuple[str, str], ...]:
+    raw_names = (name for name in dir(node_class) if name.startswith("_raw_saved_"))
+    return tuple((name, "_" + name.removeprefix("_raw_")) for name in raw_names)
+
+
+def _tensors_in(label: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:
+    """A tensor, or those that stand directly in a list, tuple or dict."""
+    if isinstance(value, torch.Tensor):
+        yield label, value
+    elif isinstance(value, list | tuple):
+        for i, entry in enumerate(value):
+            if isinstance(entry, torch.Tensor):
+                yield f"{label}[{i}]", entry
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            if isinstance(key, str | int) and isinstance(entry, torch.Tensor):
+                yield f"{label}[{key!r}]", entry
+
+
+def _read_attribute(node, raw_name: str, name: str, label: str) -> list[RawSaved]:
     try:
         raw = getattr(node, raw_name)
+    except AttributeError:  # a torch that does not show it
+        return []
     except RuntimeError:  # a custom Function whose backward ran
-        return [RawSaved(label, FREED, None)]
-    if isinstance(raw, tuple):
-        labels = [f"{label}[{i}]" for i in range(len(raw))]
-        return _read_many(node, name, raw, labels)
-    return _read_many(node, name, (raw,), [label])
-
-
-def _read_many(node, name: str, raws: tuple, labels: list[str]) -> list[RawSaved]:
-    packed = [raw is not None and raw.unpack_hook is not None for raw in raws]
-    values: list | None = None
-    freed = is_output = False
-    if not any(packed):
+        return [RawSaved(label, FREED)]
+    several = isinstance(raw, tuple)
+    raws = raw if several else (raw,)
+    labels = [f"{label}[{i}]" for i in range(len(raws))] if several else [label]
+    held = [_held_by(one) for one in raws]
+    error = ""
+    if not any(held):
         try:
             value = getattr(node, name)
-            values = list(value) if isinstance(value, tuple | list) else [value]
-        except RuntimeError as error:
-            freed = "already been freed" in str(error)
-            is_output = "which is output" in str(error)
-    if freed:
-        return [RawSaved(label, FREED, None) for label in labels]
-    found = []
-    for i, (raw, label) in enumerate(zip(raws, labels, strict=True)):
-        if packed[i]:
-            found.append(RawSaved(label, PACKED, None))
-        elif values is not None:
-            if values[i] is not None:
-                found.append(RawSaved(label, ALIVE, values[i]))
-        elif raw is not None and raw.data is not None:
-            alone = len(raws) == 1
-            found.append(RawSaved(label, _state_of(raw, alone), raw.data, is_output=alone and is_output))
-    return found
+        except RuntimeError as caught:
+            error = str(caught)
+        else:
+            values = value if several else (value,)
+            pairs = zip(labels, raws, values, strict=True)
+            return [RawSaved(at, _state(one, got), got) for at, one, got in pairs if got is not None]
+    if "already been freed" in error:
+        return [RawSaved(at, FREED) for at in labels]
+    found = [
+        RawSaved(at, state) if state else _read_alone(at, one)
+        for at, one, state in zip(labels, raws, held, strict=True)
+        if one is not None
+    ]
+    _judge_outputs(found, error)
+    return [one for one in found if one.tensor is not None or one.state != ALIVE]
 
 
-def _state_of(raw, alone: bool) -> str:
-    """State of one saved tensor where reading the whole attribute failed or was not tried."""
-    if alone:
-        return CHANGED  # the only other reason for a failed read
+def _held_by(raw) -> str | None:
+    """``packed`` where a hook holds the tensor, ``unread`` where torch cannot tell."""
+    if raw is None:
+        return None
+    try:
+        return PACKED if raw.unpack_hook is not None else None
+    except AttributeError:  # torch before SavedTensor.unpack_hook
+        return UNREAD
+    except RuntimeError:  # a hook written in C++
+        return PACKED
+
+
+def _state(raw, tensor: torch.Tensor) -> str:
+    """State of a tensor that could be read: ``detach_()`` shows only when backward runs."""
+    if tensor.requires_grad:
+        return ALIVE
     try:
         raw.unpack()
     except RuntimeError as error:
-        return CHANGED if "modified by an inplace operation" in str(error) else ALIVE
+        return CHANGED if "detached in-place" in str(error) else ALIVE
     return ALIVE
+
+
+def _read_alone(label: str, raw) -> RawSaved:
+    """Read one of several, where reading them all together failed or was not tried."""
+    try:
+        return RawSaved(label, ALIVE, raw.unpack())
+    except RuntimeError as error:
+        changed = "modified by an inplace operation" in str(error)
+        # Without its node torch cannot make an output whole: _judge_outputs has the last word.
+        return RawSaved(label, CHANGED if changed else UNREAD, raw.data)
+
+
+def _judge_outputs(found: list[RawSaved], error: str) -> None:
+    """Decide on outputs of the node, which only the node itself can unpack.
+
+    The error is about the first tensor that has changed, and says which output it is.
+    """
+    said = re.search(r"which is output (\d+) of", error)
+    unclear = [one for one in found if one.state == UNREAD and one.tensor is not None]
+    changed = [one for one in unclear if one.tensor._version > 0]
+    for one in unclear:
+        if one not in changed:
+            one.state = ALIVE  # never changed at all
+    if len(changed) == 1 and said and all(one.state != CHANGED for one in found):
+        changed[0].state = CHANGED
+        changed[0].output_nr = int(said[1])
 
 
 def describe_saved(
@@ -131,14 +197,16 @@ def describe_saved(
     index_of: dict,
     names_of: dict[int, tuple[str, ...]],
     storage_numbers: dict[tuple, int],
+    output_names: dict[tuple[int, int], list[str]] | None = None,
 ) -> Saved:
     """Turn a read tensor into plain data, without keeping the tensor."""
     tensor = raw.tensor
     if tensor is None:
         return Saved(raw.attr, raw.state, checked=raw.checked)
     role, source = _origin(tensor, node, index_of)
-    if raw.is_output and role == "constant":
-        role = "output"
+    if raw.output_nr is not None and role == "constant":
+        role, source = "output", (index_of[node], raw.output_nr)
+    storage, storage_nbytes = _storage(tensor, storage_numbers)
     return Saved(
         attr=raw.attr,
         state=raw.state,
@@ -146,10 +214,12 @@ def describe_saved(
         dtype=dtype_name(tensor.dtype),
         nbytes=_nbytes(tensor),
         role=role,
-        names=names_of.get(id(tensor), ()),
+        names=names_of.get(id(tensor)) or tuple((output_names or {}).get(source, ())),
         source=source,
-        storage=_storage_number(tensor, storage_numbers),
+        storage=storage,
         checked=raw.checked,
+        device=str(tensor.device),
+        storage_nbytes=storage_nbytes,
     )
 
 
@@ -165,11 +235,15 @@ def _origin(tensor: torch.Tensor, node, index_of: dict) -> tuple[str, tuple[int,
 
 
 def shape_of(thing) -> tuple[int, ...] | None:
-    """Shape of a tensor or of a node's input metadata; ``None`` for nested tensors, which have none."""
+    """Shape of a tensor or of a node's input metadata.
+
+    ``None`` where there is none in plain numbers: nested tensors, sizes that are symbols.
+    """
     try:
-        return tuple(int(size) for size in thing.shape)
+        shape = tuple(thing.shape)
     except (RuntimeError, TypeError):
         return None
+    return shape if all(type(size) is int for size in shape) else None
 
 
 def dtype_name(dtype: torch.dtype | None) -> str | None:
@@ -178,16 +252,21 @@ def dtype_name(dtype: torch.dtype | None) -> str | None:
 
 
 def _nbytes(tensor: torch.Tensor) -> int | None:
+    if tensor.layout not in (torch.strided, torch.jagged):
+        return None  # the elements of a sparse tensor are not all there
     try:
-        return tensor.numel() * tensor.element_size()
+        nbytes = tensor.numel() * tensor.element_size()
     except RuntimeError:
         return None
+    return nbytes if type(nbytes) is int else None
 
 
-def _storage_number(tensor: torch.Tensor, numbers: dict[tuple, int]) -> int | None:
+def _storage(tensor: torch.Tensor, numbers: dict[tuple, int]) -> tuple[int | None, int | None]:
     try:
-        # ``_cdata`` is the storage object's own address: it also tells tensors without memory apart.
-        key = (str(tensor.device), tensor.untyped_storage()._cdata)
+        storage = tensor.untyped_storage()
+        nbytes = storage.nbytes()
     except (RuntimeError, NotImplementedError):  # sparse tensors have no storage
-        return None
-    return numbers.setdefault(key, len(numbers))
+        return None, None
+    # ``_cdata`` is the storage object's own address: it also tells tensors without memory apart.
+    key = (tensor.device, storage._cdata)
+    return numbers.setdefault(key, len(numbers)), nbytes if type(nbytes) is int else None

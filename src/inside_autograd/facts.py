@@ -1,0 +1,62 @@
+"""What one of torch's nodes is: its name, its kind, why a slot is empty, which node a leaf has."""
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils.checkpoint import CheckpointFunction
+
+OP, CUSTOM, ACCUMULATE, RECORDED = "op", "custom", "accumulate", "recorded"
+COPY_SLICES, HOOK, CHECKPOINT, ERROR = "copy_slices", "hook", "checkpoint", "error"
+
+AccumulateGrad = torch._C._functions.AccumulateGrad
+
+
+def is_custom(node) -> bool:
+    """Whether the node belongs to a ``torch.autograd.Function``."""
+    return isinstance(node, torch._C._FunctionBase)
+
+
+def name_of(node) -> str:
+    """The name of a node's class, as ``grad_fn`` prints it.
+
+    A node without a Python class of its own prints as ``CppFunction``: that gets its name in C++,
+    without namespaces.
+    """
+    name = type(node).__name__
+    if name != "CppFunction":
+        return name
+    return node.name().partition("<")[0].rpartition("::")[2] or name
+
+
+def kind_of(node, name: str) -> str:
+    if type(node) is AccumulateGrad:
+        return ACCUMULATE
+    if is_custom(node):
+        made_by = getattr(type(node), "_forward_cls", None)
+        if made_by is torch.nn.modules._functions.BackwardHookFunction:
+            return HOOK
+        return CHECKPOINT if made_by is CheckpointFunction else CUSTOM
+    if name == "CopySlices":
+        return COPY_SLICES
+    if name in ("Error", "DelayedError", "NotImplemented"):
+        return ERROR
+    # MulBackward0 is an operation, TanhBackwardBackward0 the backward of a formula.
+    return RECORDED if name.count("Backward") > 1 else OP
+
+
+def why_empty(node, slot: int) -> str:
+    """Why ``next_functions`` holds ``None`` in this slot."""
+    if type(node).__name__ == "CopySlices" and slot > 0:
+        return "the value written needs no gradient"
+    if is_custom(node):
+        return "this tensor argument does not require grad"
+    return "this input needs no gradient: a constant, absent, or requires_grad=False"
+
+
+def leaf_node(leaf: torch.Tensor):
+    """The ``AccumulateGrad`` of a leaf that requires grad.
+
+    Torch hands it out only through an operation on the leaf. A view of it is the least: it
+    touches no version and saves nothing. It runs outside all modes that would see or stop it.
+    """
+    with torch.inference_mode(False), _disable_current_modes(), torch.enable_grad():
+        return leaf.view_as(leaf).grad_fn.next_functions[0][0]
