@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from inside_autograd.layout import GAP, LANE, Item, Link, _increasing, lay_out, longest_paths
+from inside_autograd.columns import increasing
+from inside_autograd.layout import GAP, LANE, Item, Link, lay_out, longest_paths
 
 
 def test_a_layer_is_the_longest_way_from_the_top():
@@ -32,7 +33,7 @@ def test_a_cycle_is_refused():
     ],
 )
 def test_closest_increasing_values(wishes, values):
-    assert _increasing(wishes) == values
+    assert increasing(wishes) == values
 
 
 def test_a_chain_stands_in_one_column():

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from .scene import Scene, shape_text
+from .blocks import shape_text
+from .scene import Scene
 from .style import shorten
 
 

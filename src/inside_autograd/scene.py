@@ -1,10 +1,11 @@
-"""What a drawing holds: blocks with their texts, ports, slots and sizes, and the wires between them."""
+"""What a drawing holds: its boxes, and the wires between them."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
+from .blocks import Block, Slot, folded_block, node_block, port_groups, shape_text, wrap
 from .fold import Folded
-from .graph import Edge, Node, Output, Shape
+from .graph import Edge
 from .layout import Item, Link, longest_paths
 from .saved import Saved
 from .style import shorten, text_width
@@ -12,94 +13,6 @@ from .style import shorten, text_width
 FAR = 8  # an edge to a leaf that spans more layers ends in a stub
 MOST_STUBS = 6  # more of them under one node share a stub
 MOST_LANES = 1_500  # an edge to any node ends in a stub where all edges together would pass more layers
-PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW = 12, 16, 13, 10, 14, 20, 16
-WORDS = {
-    "custom": "custom Function",
-    "recorded": "recorded backward",
-    "copy_slices": "in-place change of a view",
-    "hook": "module's backward hook",
-    "checkpoint": "checkpoint: runs forward again",
-    "error": "raises when it runs",
-}
-
-
-@dataclass(slots=True)
-class Port:
-    """One output of the operation, on the top side: ``x`` from the block's center, in px."""
-
-    text: str
-    width: float
-    used: bool = True
-    x: float = 0
-
-
-@dataclass(slots=True)
-class Slot:
-    """One entry of ``next_functions``, on the bottom side. ``stub`` stands where no wire leaves."""
-
-    text: str
-    width: float
-    stub: str = ""
-    title: str = ""
-    x: float = 0
-
-
-@dataclass(slots=True)
-class Block:
-    """One box. ``lines`` are (style, text); ``rows`` are saved tensors as (state, text)."""
-
-    key: str
-    kind: str
-    lines: list[tuple[str, str]]
-    title: str = ""
-    ports: list[Port] = field(default_factory=list)
-    slots: list[Slot] = field(default_factory=list)
-    rows: list[tuple[str, str]] = field(default_factory=list)
-    lanes: int = 0
-    stacked: bool = False
-    width: int = 0
-    height: int = 0
-    panel: int = 0
-
-    @property
-    def numbered(self) -> bool:
-        return any(slot.text for slot in self.slots)
-
-    def measure(self) -> Item:
-        """Set the sizes, place ports and slots, and return how far the block reaches."""
-        sizes = {"s": 10, "x": 10}
-        text = max((text_width(text, sizes.get(style, 12)) for style, text in self.lines), default=0)
-        width = max(text + 2 * PAD + (8 if self.kind in ("copy_slices", "checkpoint", "error") else 0), 44)
-        width = max(width, sum(p.width + 4 for p in self.ports) + 8, sum(s.width for s in self.slots) + 8)
-        self.width = 2 * round(width / 2)
-        small = sum(style in sizes for style, _ in self.lines)
-        self.height = (
-            10 + LINE * (len(self.lines) - small) + SMALL * small + (SLOT_ROW if self.numbered else 0)
-        )
-        self.height = 2 * round(self.height / 2) + (4 if self.kind == "recorded" and self.numbered else 0)
-        _spread(self.ports, self.width, 4, 1.0)
-        _spread(self.slots, self.width, 0, 2.2)
-        half, up, down = self.width / 2, self.height / 2, self.height / 2
-        right = half
-        if self.rows:
-            self.panel = round(max(text_width(text, 10) for _, text in self.rows) + 14)
-            right += 8 + self.panel + (6 * self.lanes + 4 if self.lanes else 0)
-            up = down = max(up, (ROW * len(self.rows) + 6) / 2)
-        up = max(up, self.height / 2 + (PORT_HEIGHT if self.ports else 0))
-        down = max(down, self.height / 2 + (STUB if any(s.stub for s in self.slots) else 0))
-        if self.stacked:
-            right, down = max(right, half + 8), down + 8
-        return Item(half, right, up, down)
-
-
-def _spread(parts: list, width: int, gap: float, most: float) -> None:
-    total = sum(part.width + gap for part in parts)
-    stretch = min(most, (width - 12) / total) if total else 1
-    x = -total * stretch / 2
-    for part in parts:
-        room = (part.width + gap) * stretch
-        part.x = round(x + room / 2)
-        x += room
 
 
 @dataclass(slots=True)
@@ -125,14 +38,6 @@ class Scene:
     layers: list[int] = field(default_factory=list)
 
 
-def shape_text(shape: Shape | None, dtype: str | None = None) -> str:
-    """``(2, 3)``, ``scalar``, ``(4,) float64``; float32 goes without saying."""
-    parts = [] if shape is None else ["scalar" if not shape else str(tuple(shape))]
-    if dtype not in (None, "float32"):
-        parts.append(dtype)
-    return " ".join(parts)
-
-
 def build(folded: Folded, saved: bool = False) -> Scene:
     """Turn a graph, folded or not, into blocks and wires.
 
@@ -153,7 +58,7 @@ class _Builder:
         self.blocks = self.scene.blocks
         for box in folded.boxes:
             self.blocks.append(
-                _folded_block(box) if box.folded else _node_block(self.graph.nodes[box.members[0]])
+                folded_block(box) if box.folded else node_block(self.graph.nodes[box.members[0]])
             )
         self.cut = self._cut_block()
         self.place: dict[int, tuple[int, int]] = {}  # of an entry: its block, and its slot there
@@ -342,7 +247,7 @@ class _Builder:
         if target == self.cut or target >= len(self.folded.boxes) or self.folded.boxes[target].folded:
             return []
         node = self.graph.nodes[self.folded.boxes[target].members[0]]
-        return [numbers for _, numbers in _port_groups(node)]
+        return [numbers for _, numbers in port_groups(node)]
 
     def _add(self, kind, key, source, x, target, input_nr, label="", row=0) -> None:
         block = self.blocks[target]
@@ -353,82 +258,3 @@ class _Builder:
         else:
             link = Link(source, target, x, 0, 0, block.width - 24)
         self.scene.wires.append(Wire(kind, key, link, label, row=row))
-
-
-def _port_groups(node: Node) -> list[tuple[Port, range]]:
-    """The ports of a node: one per output, runs of unused ones together. None for a single plain output."""
-    outputs = node.outputs
-    if node.is_leaf or (len(outputs) < 2 and not any(o.names for o in outputs)):
-        return []
-    groups: list[list[Output]] = []
-    used = sum(o.used for o in outputs)
-    for output in outputs:
-        joins = (
-            groups and not output.names and not groups[-1][-1].names and output.used == groups[-1][-1].used
-        )
-        if joins and (not output.used or used > 32):
-            groups[-1].append(output)
-        else:
-            groups.append([output])
-    ports = []
-    for group in groups:
-        first, last = group[0], group[-1]
-        text = "" if len(outputs) == 1 else str(first.number)
-        text += f"–{last.number}" if len(group) > 1 else ""
-        text += " unused" if not first.used else ""
-        text += (" " if text else "") + shorten(", ".join(first.names), 32) if first.names else ""
-        ports.append(
-            (Port(text, max(20, text_width(text, 10) + 8), first.used), range(first.number, last.number + 1))
-        )
-    return ports
-
-
-def _node_block(node: Node) -> Block:
-    block = Block(str(node.index), node.kind, [], ports=[port for port, _ in _port_groups(node)])
-    if node.is_leaf:
-        facts = shape_text(node.shape, node.dtype)
-        for name in node.names[:4]:
-            block.lines.append(("b", shorten(name)))
-        if len(node.names) > 4:
-            block.lines.append(("s", f"and {len(node.names) - 4} more names"))
-        block.lines.append(
-            ("s" if node.names else "", "AccumulateGrad" + (f" {facts}" if node.names else ""))
-        )
-        if not node.names and facts:
-            block.lines.append(("s", facts))
-    else:
-        block.lines.append(("", shorten(node.name)))
-        if node.kind in WORDS:
-            block.lines.append(("s", WORDS[node.kind]))
-        if node.freed:
-            block.lines.append(("x", "saved tensors freed"))
-    block.title = _node_title(node)
-    return block
-
-
-def _node_title(node: Node) -> str:
-    parts = [f"node {node.index}: {node.name}"]
-    if node.names:
-        parts.append(", ".join(node.names))
-    many = len(node.outputs) > 1
-    for output in node.outputs[:6]:
-        if facts := shape_text(output.shape, output.dtype):
-            parts.append(f"gradient {output.number}: {facts}" if many else f"gradient: {facts}")
-    return "; ".join(parts)
-
-
-def _folded_block(box) -> Block:
-    lines = [("b", box.lines[0])] + [("s", line) for line in box.lines[1:]]
-    first, last = min(box.members), max(box.members)
-    return Block(f"{first}", "op", lines, f"{len(box.members):,} nodes, from {first} to {last}", stacked=True)
-
-
-def wrap(text: str, limit: int) -> list[str]:
-    """Break ``text`` between words into lines of at most ``limit`` characters where words allow."""
-    lines: list[str] = []
-    for word in text.split():
-        if lines and len(lines[-1]) + 1 + len(word) <= limit:
-            lines[-1] += " " + word
-        else:
-            lines.append(word)
-    return lines

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from .blocks import PORT_HEIGHT, wrap
 from .caption import describe, legend, notes
 from .layout import MARGIN, Layout
-from .scene import LINE, PORT_HEIGHT, ROW, SMALL, Block, Scene, Wire, wrap
+from .scene import Scene, Wire
 from .style import css, text_width
+from .svg_parts import block_svg, num, row_offset, text_svg
 
 _ARROW = "m-3.5-6 3.5 6 3.5-6"
 
@@ -81,10 +83,10 @@ def render(scene: Scene, layout: Layout, title: str | None = None) -> Picture:
         A heading above the drawing.
     """
     top = 24 if title else 0
-    parts = [_text(MARGIN, 18, title, "ag-w ag-h")] if title else []
+    parts = [text_svg(MARGIN, 18, title, "ag-w ag-h")] if title else []
     parts.append(f'<g transform="translate(0 {top})">' if top else "<g>")
     parts += [_wire(w, r, scene, layout) for w, r in zip(scene.wires, layout.routes, strict=True)]
-    parts += [_block(block, layout.x[i], layout.y[i]) for i, block in enumerate(scene.blocks)]
+    parts += [block_svg(block, layout.x[i], layout.y[i]) for i, block in enumerate(scene.blocks)]
     parts.append("</g>")
     lower, width, height = _caption(scene, max(layout.width, 360), top + layout.height)
     if title:
@@ -114,12 +116,12 @@ def _caption(scene: Scene, width: int, y: int) -> tuple[str, int, int]:
         if x > MARGIN and x + room > width:
             x, y = MARGIN, y + 18
         parts.append(f'<g transform="translate({x} {y})" class="ag-n {_SYMBOL_CLASS.get(symbol, "")}">')
-        parts.append(f"{_SYMBOLS[symbol]}{_text(34, 4, text, 'ag-w')}</g>")
+        parts.append(f"{_SYMBOLS[symbol]}{text_svg(34, 4, text, 'ag-w')}</g>")
         x += room
         right = max(right, x)
     for line in [part for note in notes(scene) for part in wrap(note, int((width - 2 * MARGIN) / 6.4))]:
         y += 18
-        parts.append(_text(MARGIN, y + 4, line, "ag-w"))
+        parts.append(text_svg(MARGIN, y + 4, line, "ag-w"))
         right = max(right, MARGIN + round(text_width(line, 10.5)))
     return "".join(parts), right + MARGIN, y + 18
 
@@ -141,122 +143,32 @@ _SYMBOLS = {
 }
 
 
-def _text(x: float, y: float, text: str, style: str = "") -> str:
-    style = f' class="{style}"' if style else ""
-    return f'<text{style} x="{_n(x)}" y="{_n(y)}">{escape(text, quote=False)}</text>'
-
-
-def _n(value: float) -> str:
-    return str(int(value)) if value == int(value) else f"{value:.1f}"
-
-
 def _wire(wire: Wire, route: list, scene: Scene, layout: Layout) -> str:
     source, target = scene.blocks[wire.link.source], scene.blocks[wire.link.target]
     route = list(route)
     y = layout.y[wire.link.source]
     if wire.kind == "saved":
-        row_y = y + _row_offset(source, wire.row)
+        row_y = y + row_offset(source, wire.row)
         edge = layout.x[wire.link.source] + source.width // 2 + 8 + source.panel
-        path = f"M{_n(edge)} {_n(row_y)}H{_n(route[0][0])}"
+        path = f"M{num(edge)} {num(row_y)}H{num(route[0][0])}"
     else:
-        path = f"M{_n(route[0][0])} {_n(y + source.height / 2)}"
+        path = f"M{num(route[0][0])} {num(y + source.height / 2)}"
     end = layout.y[wire.link.target] - target.height / 2 - (PORT_HEIGHT if target.ports else 0)
     route[-1] = (*route[-1][:2], end)
+    y_now = row_y if wire.kind == "saved" else y + source.height / 2
     for (x0, _, bottom), (x1, top, _) in pairwise(route):
         if x0 == x1:
             continue
         middle = (bottom + top) / 2
-        path += f"V{_n(bottom)}C{_n(x0)} {_n(middle)} {_n(x1)} {_n(middle)} {_n(x1)} {_n(top)}"
-    path += f"V{_n(end)}"
+        path += f"V{num(bottom)}" if bottom != y_now else ""
+        path += f"C{num(x0)} {num(middle)} {num(x1)} {num(middle)} {num(x1)} {num(top)}"
+        y_now = top
+    path += f"V{num(end)}" if end != y_now else ""
     if wire.kind == "saved":
         return f'<path class="ag-d" d="{path}"/>'
     label = ""
     if wire.label:
-        label = _text(
+        label = text_svg(
             route[0][0] + 5, y + source.height / 2 + (20 if source.stacked else 13), wire.label, "ag-s ag-p"
         )
     return f'<path class="ag-e" data-e="{wire.key}" d="{path}{_ARROW}"/>{label}'
-
-
-def _row_offset(block: Block, row: int) -> float:
-    return (row - (len(block.rows) - 1) / 2) * ROW
-
-
-def _block(block: Block, x: int, y: int) -> str:
-    left, top = x - block.width // 2, y - block.height // 2
-    kind = "" if block.kind == "op" else f" ag-{block.kind}"
-    parts = [f'<g class="ag-n{kind}" data-n="{block.key}">']
-    if block.title:
-        parts.append(f"<title>{escape(block.title, quote=False)}</title>")
-    if block.rows:
-        parts.append(_panel(block, x, y))
-    parts.append(_outline(block, left, top))
-    line_y = top + 5
-    for style, text in block.lines:
-        height = SMALL if style in ("s", "x") else LINE
-        line_y += height
-        parts.append(_text(x, line_y - 4, text, {"": "", "x": "ag-s ag-x"}.get(style, f"ag-{style}")))
-    for port in block.ports:
-        style = "" if port.used else ' class="ag-u"'
-        width = round(port.width)
-        parts.append(
-            f'<rect{style} x="{_n(x + port.x - width / 2)}" y="{top - PORT_HEIGHT}" width="{width}" '
-            f'height="{PORT_HEIGHT}" rx="3"/>'
-        )
-        if port.text:
-            parts.append(_text(x + port.x, top - 3.5, port.text, "ag-s"))
-    bottom = top + block.height
-    for slot in block.slots:
-        if block.numbered:
-            parts.append(
-                _text(x + slot.x, bottom - (7 if block.kind == "recorded" else 4), slot.text, "ag-i")
-            )
-        if slot.stub:
-            parts.append(f'<path class="ag-l" d="M{_n(x + slot.x)} {bottom}v8"/>')
-            text = _text(x + slot.x, bottom + 17, slot.stub, "ag-s")
-            if slot.title:
-                text = text.replace("</text>", f"<title>{escape(slot.title, quote=False)}</title></text>")
-            parts.append(text)
-    parts.append("</g>")
-    return "".join(parts)
-
-
-def _panel(block: Block, x: int, y: int) -> str:
-    left = x + block.width // 2 + 8
-    top = y - len(block.rows) * ROW / 2
-    parts = [
-        f'<path class="ag-l" d="M{left - 8} {y}h8"/>',
-        _rect(left, top, block.panel, len(block.rows) * ROW, 3, "ag-v"),
-    ]
-    for row, (state, text) in enumerate(block.rows):
-        style = "ag-s ag-p" + (" ag-x" if state in ("changed", "freed") else "")
-        parts.append(_text(left + 7, y + _row_offset(block, row) + 3.5, text, style))
-    return "".join(parts)
-
-
-def _rect(x: float, y: float, width: float, height: float, radius: float, style: str = "") -> str:
-    style = f' class="{style}"' if style else ""
-    return (
-        f'<rect{style} x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="{_n(radius)}"/>'
-    )
-
-
-def _outline(block: Block, x: int, y: int) -> str:
-    """The outline tells kinds apart without color too."""
-    w, h = block.width, block.height
-    if block.kind == "custom":  # pointed sides
-        return f'<path d="M{x} {y + h // 2}l6-{h // 2}h{w - 12}l6 {h // 2}-6 {h - h // 2}h-{w - 12}z"/>'
-    if block.kind == "error":  # a stop sign
-        return f'<path d="M{x + 8} {y}h{w - 16}l8 8v{h - 16}l-8 8h-{w - 16}l-8-8v-{h - 16}z"/>'
-    if block.kind == "copy_slices":  # slanted
-        return f'<path d="M{x + 7} {y}h{w - 7}l-7 {h}h-{w - 7}z"/>'
-    if block.kind == "accumulate":
-        return _rect(x, y, w, h, min(h / 2, 16))
-    if block.kind == "recorded":
-        return _rect(x, y, w, h, 5) + _rect(x + 3, y + 3, w - 6, h - 6, 3, "ag-q")
-    if block.kind == "checkpoint":
-        return _rect(x, y, w, h, 2) + f'<path d="M{x + 5} {y}v{h}M{x + w - 5} {y}v{h}"/>'
-    if block.stacked:
-        behind = _rect(x + 8, y + 8, w, h, 5, "ag-k") + _rect(x + 4, y + 4, w, h, 5, "ag-k")
-        return behind + _rect(x, y, w, h, 5)
-    return _rect(x, y, w, h, 3 if block.kind == "root" else 5)

@@ -1,0 +1,101 @@
+"""Fewer crossings: reorder the layers by where on its box each link starts and ends."""
+
+from bisect import bisect_right
+
+from .columns import Ends
+
+Rows = list[list[int]]
+
+
+def fewest_crossings(rows: Rows, up: Ends, down: Ends) -> Rows:
+    """The best order found from ``rows`` and from its mirror image, which knows of no sides.
+
+    Parameters
+    ----------
+    rows
+        The numbers of each layer, from left to right.
+    up, down
+        As in ``Columns``.
+    """
+    order = _Order(up, down)
+    both = order.improved(rows), order.improved([row[::-1] for row in rows])
+    return min(both, key=lambda found: found[0])[1]
+
+
+class _Order:
+    def __init__(self, up: Ends, down: Ends):
+        self.up, self.down = up, down
+        self.rows: Rows = []
+        self.rank: dict[int, int] = {}
+
+    def improved(self, rows: list[list[int]]) -> tuple[int, list[list[int]]]:
+        """The fewest crossings found from ``rows`` on, and the order that has them."""
+        self.rows = [list(row) for row in rows]
+        best = self._crossings(), rows
+        rounds = 6 if len(self.up) < 1000 else 2
+        for _ in range(rounds):
+            if not best[0]:
+                break
+            for row in self.rows[1:]:
+                self._sort(row, self.up)
+            for row in reversed(self.rows[:-1]):
+                self._sort(row, self.down)
+            for _ in range(4):
+                if not sum(self._untangle(row) for row in self.rows):
+                    break
+            crossings = self._crossings()
+            if crossings < best[0]:
+                best = crossings, [list(row) for row in self.rows]
+        return best
+
+    def _ranks(self) -> dict[int, int]:
+        return {number: i for row in self.rows for i, number in enumerate(row)}
+
+    def _sort(self, row: list[int], side: list) -> None:
+        """Order one layer by the mean place of what each box is linked with on one side."""
+        rank = self.rank
+        for i, number in enumerate(row):
+            rank[number] = i
+
+        def mean(number: int) -> float:
+            ends = side[number]
+            total = sum(rank[n] + there / 999 for n, _, there, _ in ends)
+            return round(total / len(ends), 6) if ends else rank[number]
+
+        row.sort(key=mean)
+        for i, number in enumerate(row):
+            rank[number] = i
+
+    def _crossings(self) -> int:
+        """How often links cross, between all layers."""
+        rank = self.rank = self._ranks()
+        total = 0
+        for row in self.rows:
+            seen: list[tuple[int, float]] = []
+            for number in row:
+                ends = sorted((start, (rank[n], end)) for n, start, end, _ in self.down[number])
+                for _, end in ends:
+                    place = bisect_right(seen, end)
+                    total += len(seen) - place
+                    seen.insert(place, end)
+        return total
+
+    def _untangle(self, row: list[int]) -> bool:
+        """Swap neighbors whose links cross more than they would after the swap."""
+        rank = self.rank
+        changed = False
+        for i in range(len(row) - 1):
+            a, b = row[i], row[i + 1]
+            before = after = 0
+            for side in (self.up, self.down):
+                if len(side[a]) * len(side[b]) > 4000:
+                    break
+                ends_a = [(rank[n], there) for n, _, there, _ in side[a]]
+                ends_b = [(rank[n], there) for n, _, there, _ in side[b]]
+                before += sum(p > q for p in ends_a for q in ends_b)
+                after += sum(q > p for p in ends_a for q in ends_b)
+            if after < before:
+                row[i], row[i + 1] = b, a
+                rank[a], rank[b] = i + 1, i
+                changed = True
+        return changed

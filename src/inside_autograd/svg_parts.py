@@ -1,0 +1,101 @@
+"""Boxes, texts and numbers as SVG elements."""
+
+from html import escape
+
+from .blocks import LINE, PORT_HEIGHT, ROW, SMALL, Block
+
+
+def text_svg(x: float, y: float, text: str, style: str = "") -> str:
+    """One line of text."""
+    style = f' class="{style}"' if style else ""
+    return f'<text{style} x="{num(x)}" y="{num(y)}">{escape(text, quote=False)}</text>'
+
+
+def num(value: float) -> str:
+    """``3`` or ``3.5``."""
+    return str(int(value)) if value == int(value) else f"{value:.1f}"
+
+
+def row_offset(block: Block, row: int) -> float:
+    """How far the middle of a row of saved tensors lies below that of its box, in px."""
+    return (row - (len(block.rows) - 1) / 2) * ROW
+
+
+def block_svg(block: Block, x: int, y: int) -> str:
+    """One box with all that hangs on it; its center is (x, y)."""
+    left, top = x - block.width // 2, y - block.height // 2
+    kind = "" if block.kind == "op" else f" ag-{block.kind}"
+    parts = [f'<g class="ag-n{kind}" data-n="{block.key}">']
+    if block.title:
+        parts.append(f"<title>{escape(block.title, quote=False)}</title>")
+    if block.rows:
+        parts.append(_panel(block, x, y))
+    parts.append(_outline(block, left, top))
+    line_y = top + 5
+    for style, text in block.lines:
+        height = SMALL if style in ("s", "x") else LINE
+        line_y += height
+        parts.append(text_svg(x, line_y - 4, text, {"": "", "x": "ag-s ag-x"}.get(style, f"ag-{style}")))
+    for port in block.ports:
+        style = "" if port.used else ' class="ag-u"'
+        width = round(port.width)
+        parts.append(
+            f'<rect{style} x="{num(x + port.x - width / 2)}" y="{top - PORT_HEIGHT}" width="{width}" '
+            f'height="{PORT_HEIGHT}" rx="3"/>'
+        )
+        if port.text:
+            parts.append(text_svg(x + port.x, top - 3.5, port.text, "ag-s"))
+    bottom = top + block.height
+    for slot in block.slots:
+        if block.numbered:
+            parts.append(
+                text_svg(x + slot.x, bottom - (7 if block.kind == "recorded" else 4), slot.text, "ag-i")
+            )
+        if slot.stub:
+            parts.append(f'<path class="ag-l" d="M{num(x + slot.x)} {bottom}v8"/>')
+            text = text_svg(x + slot.x, bottom + 17, slot.stub, "ag-s")
+            if slot.title:
+                text = text.replace("</text>", f"<title>{escape(slot.title, quote=False)}</title></text>")
+            parts.append(text)
+    parts.append("</g>")
+    return "".join(parts)
+
+
+def _panel(block: Block, x: int, y: int) -> str:
+    left = x + block.width // 2 + 8
+    top = y - len(block.rows) * ROW / 2
+    parts = [
+        f'<path class="ag-l" d="M{left - 8} {y}h8"/>',
+        _rect(left, top, block.panel, len(block.rows) * ROW, 3, "ag-v"),
+    ]
+    for row, (state, text) in enumerate(block.rows):
+        style = "ag-s ag-p" + (" ag-x" if state in ("changed", "freed") else "")
+        parts.append(text_svg(left + 7, y + row_offset(block, row) + 3.5, text, style))
+    return "".join(parts)
+
+
+def _rect(x: float, y: float, width: float, height: float, radius: float, style: str = "") -> str:
+    style = f' class="{style}"' if style else ""
+    place = f'x="{num(x)}" y="{num(y)}" width="{num(width)}" height="{num(height)}"'
+    return f'<rect{style} {place} rx="{num(radius)}"/>'
+
+
+def _outline(block: Block, x: int, y: int) -> str:
+    """The outline tells kinds apart without color too."""
+    w, h = block.width, block.height
+    if block.kind == "custom":  # pointed sides
+        return f'<path d="M{x} {y + h // 2}l6-{h // 2}h{w - 12}l6 {h // 2}-6 {h - h // 2}h-{w - 12}z"/>'
+    if block.kind == "error":  # a stop sign
+        return f'<path d="M{x + 8} {y}h{w - 16}l8 8v{h - 16}l-8 8h-{w - 16}l-8-8v-{h - 16}z"/>'
+    if block.kind == "copy_slices":  # slanted
+        return f'<path d="M{x + 7} {y}h{w - 7}l-7 {h}h-{w - 7}z"/>'
+    if block.kind == "accumulate":
+        return _rect(x, y, w, h, min(h / 2, 16))
+    if block.kind == "recorded":
+        return _rect(x, y, w, h, 5) + _rect(x + 3, y + 3, w - 6, h - 6, 3, "ag-q")
+    if block.kind == "checkpoint":
+        return _rect(x, y, w, h, 2) + f'<path d="M{x + 5} {y}v{h}M{x + w - 5} {y}v{h}"/>'
+    if block.stacked:
+        behind = _rect(x + 8, y + 8, w, h, 5, "ag-k") + _rect(x + 4, y + 4, w, h, 5, "ag-k")
+        return behind + _rect(x, y, w, h, 5)
+    return _rect(x, y, w, h, 3 if block.kind == "root" else 5)
