@@ -450,3 +450,12 @@ def test_digest_is_of_the_content():
     (digest,) = re.findall(r'aria-labelledby="t([0-9a-f]{8})', drawing.svg)
     text = f"{drawing.picture.title}{drawing.picture.description}{drawing.picture.body}"
     assert hashlib.sha256(text.encode()).hexdigest().startswith(digest)
+
+
+def test_many_cut_edges_of_a_node_share_an_arrow():
+    leaves = [torch.ones(2, requires_grad=True) for _ in range(300)]
+    drawing = draw(torch.stack([leaf.sin() for leaf in leaves]).sum(), max_nodes=100)
+    arrows = [key for key, _ in read(drawing.svg).arrows]
+    assert drawing.graph.cut.edges > 200
+    assert len(arrows) < 10
+    assert any(text.startswith("×2") for text in texts(drawing))

@@ -86,7 +86,7 @@ class _Builder:
                     target = self.cut if edge.cut else self._box(edge.target)
                     if target is None or target == number:
                         continue
-                    together = box.folded or (target != self.cut and self.folded.boxes[target].folded)
+                    together = box.folded or target == self.cut or self.folded.boxes[target].folded
                     groups.setdefault((target, None if together else edge.slot), []).append(edge)
             for (target, _), edges in groups.items():
                 self.entries.append((number, target, edges))
