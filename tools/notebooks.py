@@ -201,8 +201,10 @@ async def execute(path: str | Path, timeout: int) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+    running = [0]  # the numbers of the cells that were begun
     client = NotebookClient(
         notebook,
+        on_cell_execute=lambda cell, cell_index: running.append(cell_index + 1),
         kernel_name="python3",
         timeout=timeout,
         resources={"metadata": {"path": str(Path(path).resolve().parent)}},
@@ -214,26 +216,22 @@ async def execute(path: str | Path, timeout: int) -> None:
         try:
             await client.async_execute(env=kernel_environment(profile), stdout=log, stderr=log)
         except CellExecutionError as error:
-            raise Stop(describe(path, notebook, error)) from None
+            raise Stop(f"{place(path, notebook, running[-1])}{describe(error)}") from None
         except CellTimeoutError:
-            raise Stop(f"{where(path, notebook)} ran longer than {timeout} s; nothing was written.") from None
+            cell = place(path, notebook, running[-1])
+            raise Stop(f"{cell} ran longer than {timeout} s; nothing was written.") from None
         except DeadKernelError:
-            raise Stop(f"{where(path, notebook)} ended the kernel; nothing was written.{last(log)}") from None
+            cell = place(path, notebook, running[-1])
+            raise Stop(f"{cell} ended the kernel; nothing was written.{last(log)}") from None
         except (RuntimeError, OSError):
             raise Stop(f"{name_of(path)}: no kernel started; nothing was written.{last(log)}") from None
     write_if_changed(path, to_text(normalize(notebook)))
 
 
-def where(path: str | Path, notebook: NotebookNode) -> str:
-    """Name the cell that was running: the last one that the kernel had taken up, else the first."""
-    started = [number for number, cell in enumerate(notebook.cells, 1) if cell.get("execution_count")]
-    failed = [
-        number
-        for number, cell in enumerate(notebook.cells, 1)
-        if any(output.output_type == "error" for output in cell.get("outputs", ()))
-    ]
-    number = (failed or started or [1])[-1]
-    return f"{name_of(path)}, cell {number} (In [{notebook.cells[number - 1].get('execution_count')}])"
+def place(path: str | Path, notebook: NotebookNode, number: int) -> str:
+    """Name a cell: its number in the file, from 1, and the count that a run gives it."""
+    run = [cell for cell in notebook.cells[:number] if cell.cell_type == "code" and cell.source.strip()]
+    return f"{name_of(path)}, cell {number} (In [{len(run)}])"
 
 
 def last(log: IO[bytes]) -> str:
@@ -244,14 +242,14 @@ def last(log: IO[bytes]) -> str:
     return f" Its last words: {lines[-1].strip()}" if lines else ""
 
 
-def describe(path: str | Path, notebook: NotebookNode, error: CellExecutionError) -> str:
-    """Say in one sentence which line of which cell raised what."""
+def describe(error: CellExecutionError) -> str:
+    """Say which line of a cell raised what, as the rest of a sentence."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", error.traceback)
     lines = re.findall(r"^Cell In\[\d+\], line (\d+)", plain, re.MULTILINE)
     line = f", line {lines[0]}" if lines else ""
     message = re.sub(r" ?\(\d+\.py, line \d+\)$", "", re.sub(r"\x1b\[[0-9;]*m", "", error.evalue))
     said = f"{error.ename}: {' '.join(message.split())}".rstrip(": ")
-    return f"{where(path, notebook)}{line} raised {said}; nothing was written."
+    return f"{line} raised {said}; nothing was written."
 
 
 # ---------------------------------------------------------------- the command

@@ -29,9 +29,9 @@ DISPLAY = re.compile(
 @rule
 def executed(notebook: Notebook) -> Iterator[str]:
     """Every code cell was run. nbval passes a cell that never was."""
-    for place, cell in notebook.cells("code"):
-        if cell.execution_count is None:
-            yield f"{place} was never run: {AGAIN}."
+    places = [place for place, cell in notebook.cells("code") if cell.execution_count is None]
+    if places:
+        yield f"never run: {', '.join(places)}; {AGAIN}."
 
 
 @rule
