@@ -156,8 +156,9 @@ class Exercise:
         unfinished = _source.unfinished_methods(answer)
         if unfinished:
             return self._report("unfinished", f"{' and '.join(unfinished)} still holds only `...`.")
-        mine = self._observe_all(answer)
-        return self._compare(mine)
+        # The solution first: what torch imports at its first use must not count against the learner's time.
+        truth = self._truth
+        return self._compare(self._observe_all(answer, self.seconds), truth)
 
     def verdicts(self) -> tuple[tuple[str, str, bool, str], ...]:
         """For a question: each choice with its text, whether it is right, and what there is to say."""
@@ -167,19 +168,17 @@ class Exercise:
     def _report(self, status: str, message: str, **more) -> Report:
         return Report(self.title, status, message, hint=self.call("hint"), **more)
 
-    def _compare(self, mine: list[Observation]) -> Report:
+    def _compare(self, mine: list[Observation], truth: list[Observation]) -> Report:
         stopped = next((one for one in mine if one.fatal), None)
         if stopped:
             return self._report(stopped.status, stopped.message, case=stopped.case)
-        wrong = [
-            i for i, (one, true) in enumerate(zip(mine, self._truth, strict=True)) if not one.equals(true)
-        ]
+        wrong = [i for i, (one, true) in enumerate(zip(mine, truth, strict=True)) if not one.equals(true)]
         if not wrong:
             return Report(self.title, "passed", "Right.", explains=self.explains)
         diagnosis = self._diagnose(mine)
         # The smallest failing input says most; the example, where it fails, is what the learner knows.
         first = 0 if wrong[0] == 0 else min(wrong, key=lambda i: mine[i].size)
-        status, evidence = mine[first].against(self._truth[first])
+        status, evidence = mine[first].against(truth[first])
         if 0 not in wrong and self.cases:
             status, lead = "right by accident", "Right for the example, wrong for other inputs. "
         else:
@@ -218,18 +217,21 @@ class Exercise:
 
     @cached_property
     def _wrong_truths(self) -> dict[str, list[Observation]]:
-        return {m.key: self._observe_all(_source.execute(m.code, self.answer)) for m in self.mistakes}
+        return {
+            m.key: self._observe_all(_source.execute(m.code, self.answer), self.seconds)
+            for m in self.mistakes
+        }
 
-    def _observe_all(self, answer: object) -> list[Observation]:
+    def _observe_all(self, answer: object, seconds: float = 60) -> list[Observation]:
         if not self.cases:
             outcome = _sandbox.run(
-                lambda: self.observe(answer) if self.observe else {"answer": answer}, self.seconds
+                lambda: self.observe(answer) if self.observe else {"answer": answer}, seconds
             )
             return [self._observation(Case("", tuple), replace(outcome, value=("", outcome.value)))]
         found: list[Observation] = []
         for number, case in enumerate(self.cases):
             arguments = self._arguments(case, number)
-            outcome = _sandbox.run(lambda arguments=arguments: self._observe(answer, arguments), self.seconds)
+            outcome = _sandbox.run(lambda arguments=arguments: self._observe(answer, arguments), seconds)
             size = sum(a.numel() for a in arguments if isinstance(a, torch.Tensor))
             found.append(replace(self._observation(case, outcome), size=size))
             if found[-1].fatal:
