@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import random
+import sys
 import threading
 import time
 import warnings
@@ -302,6 +303,26 @@ def test_an_endless_loop_is_stopped_in_a_thread():
     thread.start()
     thread.join(20)
     assert [report.status for report in reports] == ["too slow"]
+
+
+@pytest.mark.parametrize("threaded", [False, True], ids=["main thread", "other thread"])
+def test_an_import_is_not_cut_short(tmp_path, monkeypatch, threaded):
+    (tmp_path / "slow_to_import.py").write_text("import time\nfor _ in range(12):\n    time.sleep(0.1)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "slow_to_import", raising=False)
+    answer = code("def cubed(x):\n    import slow_to_import\n    return x**3\n")
+    outcomes = []
+
+    def run():
+        outcomes.append(_sandbox.run(lambda: answer(2), seconds=0.3))
+
+    thread = threading.Thread(target=run)
+    if threaded:
+        thread.start()
+        thread.join(20)
+    else:
+        run()
+    assert outcomes[0].value == 8
 
 
 def test_the_alarm_never_escapes():

@@ -9,11 +9,13 @@ import ctypes
 import io
 import random
 import signal
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 
 import torch
 
@@ -75,10 +77,26 @@ def time_limit(seconds: float) -> Iterator[None]:
         yield
 
 
+def _importing(frame: FrameType | None) -> bool:
+    """Whether the code that ``run`` called is importing a module.
+
+    Torch imports parts of itself at their first use, which takes seconds. An import that is cut short would
+    leave a broken module behind, so the learner gets more time instead.
+    """
+    while frame is not None and frame.f_code is not run.__code__:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     def ring(signum, frame):
-        raise Expired
+        if _importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+        else:
+            raise Expired
 
     # The alarm is disarmed inside an outer ``try``: one that rings while we leave the block is caught
     # here and turned into the answer, and cannot escape into the notebook.
@@ -105,6 +123,9 @@ def _watchdog(seconds: float) -> Iterator[None]:
         nonlocal fired
         if done.wait(seconds):
             return
+        while _importing(sys._current_frames().get(target.value)):
+            if done.wait(seconds):
+                return
         with lock:
             if not done.is_set():
                 fired = True
@@ -179,8 +200,6 @@ class _State:
 
 
 def _numpy_rng():
-    import sys
-
     numpy = sys.modules.get("numpy")
     return None if numpy is None else numpy.random.get_state()
 
