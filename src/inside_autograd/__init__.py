@@ -1,6 +1,65 @@
-"""See, run and break PyTorch's backward pass."""
+"""See, run and break PyTorch's backward pass.
 
-from .drawing import Drawing, draw
+``draw(loss, params=model)`` shows the backward graph, ``replay(loss)`` steps through the real engine,
+``explore(f, x=(0, 9))`` puts sliders on a function, ``saved_memory()`` measures what autograd keeps,
+and ``exercises`` holds the book's exercises.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+# Functions that bear the name of their module are imported at once: read later, the name would give
+# the module wherever that had been imported first.
+from .explore import explore
 from .graph import Graph
+from .recording import Recording
+from .replay import replay
 
-__all__ = ["Drawing", "Graph", "draw"]
+if TYPE_CHECKING:
+    from . import exercises
+    from .drawing import Drawing, draw
+    from .exercises import progress
+    from .memory import saved_memory
+    from .notebook import raises, show, warns
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Drawing",
+    "Graph",
+    "Recording",
+    "draw",
+    "exercises",
+    "explore",
+    "progress",
+    "raises",
+    "replay",
+    "saved_memory",
+    "show",
+    "warns",
+]
+
+# The rest is read when it is first asked for, so that the package costs little to import.
+_HOME = {
+    "Drawing": "drawing",
+    "draw": "drawing",
+    "exercises": "exercises",
+    "progress": "exercises",
+    "raises": "notebook",
+    "saved_memory": "memory",
+    "show": "notebook",
+    "warns": "notebook",
+}
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_HOME[name]}")
+    value = module if name == _HOME[name] else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
