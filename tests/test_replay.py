@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from inside_autograd.graph import Graph
@@ -482,6 +483,49 @@ def test_bad_input_is_one_clear_sentence_and_nothing_runs(call, error, says):
     assert x.grad is None
     assert [hooks_on(node) for node in nodes_of(y)] == [[0, 0]] * 2
     y.sum().backward()  # and the graph can still be run
+
+
+def test_parameters_as_torch_takes_them():
+    net = nn.Linear(2, 1)
+    recording = replay(net(torch.ones(1, 2)).sum(), wrt=net.parameters(), params=net, keep_grads=True)
+    assert [entry.name for entry in recording.returned] == ["weight", "bias"]
+    assert [tuple(grad.shape) for grad in recording.grads] == [(1, 2), (1,)]
+    with pytest.raises(TypeError, match=r"wrt=dict\(model.named_parameters\(\)\)"):
+        replay(net(torch.ones(1, 2)).sum(), wrt=net)
+
+
+def test_modes_that_watch_calls_do_not_see_the_recording():
+    class Counting(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    calls = []
+    for run in (torch.Tensor.backward, replay):
+        w = torch.arange(9.0, requires_grad=True)
+        loss = (w * w).sin().sum()
+        with Counting() as mode:
+            run(loss)
+        calls.append(mode.seen)
+    assert calls[0] == calls[1]
+    assert "aten.cos.default" in calls[0]
+
+
+def test_compiled_functions():
+    def build():
+        w = torch.arange(4.0).requires_grad_()
+        return torch.compile(lambda w: (w * w).sin().sum(), backend="aot_eager")(w), w
+
+    plain, plain_w = build()
+    plain.backward()
+    loss, w = build()
+    recording = replay(loss, params={"w": w})
+    assert recording.error is None and len(recording) == 2
+    assert bits(w.grad) == bits(plain_w.grad)
 
 
 def test_inputs_accumulates_into_these_only():

@@ -1,6 +1,6 @@
 """What ``replay`` is given, checked before anything runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch.autograd.graph import GradientEdge
@@ -10,9 +10,7 @@ from .inputs import flatten_outputs
 from .saved import shape_of
 
 
-def check_options(
-    outputs, wrt, inputs, allow_unused, materialize_grads, is_grads_batched, keep_grads
-) -> None:
+def check_options(outputs, wrt, inputs, only_grad: dict) -> None:
     if isinstance(outputs, torch.nn.Module):
         name = type(outputs).__name__
         raise TypeError(
@@ -23,14 +21,8 @@ def check_options(
         raise ValueError(
             "Pass wrt= to run autograd.grad, or inputs= to run backward on a part of the leaves, not both."
         )
-    only_grad = {
-        "allow_unused": allow_unused is not None,
-        "materialize_grads": materialize_grads,
-        "is_grads_batched": is_grads_batched,
-        "keep_grads": keep_grads,
-    }
-    for option, used in only_grad.items():
-        if used and wrt is None:
+    for option, value in only_grad.items():
+        if wrt is None and value not in (None, False):
             raise ValueError(
                 f"{option} belongs to autograd.grad: pass wrt= too, the tensors to differentiate by."
             )
@@ -90,7 +82,11 @@ def targets_of(option: str, given) -> list | None:
     """``(path, tensor)`` for everything to differentiate by; ``None`` where nothing was said."""
     if given is None:
         return None
-    found = flatten_outputs(given)
+    if isinstance(given, torch.nn.Module):
+        raise TypeError(
+            f"{option}= is a module: pass its parameters, {option}=dict(model.named_parameters())."
+        )
+    found = flatten_outputs(tuple(given) if isinstance(given, Iterator) else given)
     if not found:
         raise ValueError(f"{option}= is empty: name at least one tensor.")
     for path, target in found:

@@ -11,8 +11,7 @@ from .inputs import flatten_outputs, named_tensors
 from .messages import plain_message
 from .recorder import Event, Recorder
 from .recording import Failure, Filled, Received, Recording, Returned, Sent, Start, Step
-from .saved import shape_of
-from .values import Value, summarize
+from .values import Value, implicit_gradient, summarize, unseen
 
 
 def replay(
@@ -77,26 +76,33 @@ def replay(
         If the pass cannot begin: no ``gradient`` for an output that is not a scalar, or torch's own
         complaint about the arguments.
     """
-    check_options(outputs, wrt, inputs, allow_unused, materialize_grads, is_grads_batched, keep_grads)
-    roots = [(path, output) for path, output in flatten_outputs(outputs) if output is not None]
-    gradients = match_gradients(roots, gradient)
-    named = named_tensors(params)
-    targets = targets_of("inputs" if wrt is None else "wrt", inputs if wrt is None else wrt)
-    walk = _Walk(flatten_outputs(outputs), named, MAX_PATH, MAX_NODES)
-    graph = walk.graph()
-    check_graph(graph)
-    check_gradients(roots, gradients)
+    options = {"retain_graph": retain_graph, "create_graph": create_graph}
+    only_grad = {
+        "allow_unused": allow_unused,
+        "is_grads_batched": is_grads_batched,
+        "materialize_grads": materialize_grads,
+    }
+    try:
+        check_options(outputs, wrt, inputs, {**only_grad, "keep_grads": keep_grads})
+        roots = [(path, output) for path, output in flatten_outputs(outputs) if output is not None]
+        gradients = match_gradients(roots, gradient)
+        named = named_tensors(params)
+        targets = targets_of("inputs" if wrt is None else "wrt", inputs if wrt is None else wrt)
+        with unseen():
+            walk = _Walk(flatten_outputs(outputs), named, MAX_PATH, MAX_NODES)
+            graph = walk.graph()
+        check_graph(graph)
+        check_gradients(roots, gradients)
+    except (TypeError, ValueError, RuntimeError) as error:
+        # One sentence says what to do; the frames of these checks would not help.
+        raise error.with_traceback(None) from None
     places = _places(targets or [], walk.index_of)
     live = [node for node, _ in sorted(walk.index_of.items(), key=lambda item: item[1])]
     del walk
-
-    options = {"retain_graph": retain_graph, "create_graph": create_graph}
-    if wrt is not None:
-        options["allow_unused"] = allow_unused
-        options["is_grads_batched"] = is_grads_batched
-        options["materialize_grads"] = materialize_grads
-    call = _plain_call(roots, gradients, targets, options, accumulate=wrt is None)
-    starts = _starts(graph, roots, gradients)
+    call = _plain_call(
+        roots, gradients, targets, options if wrt is None else options | only_grad, wrt is None
+    )
+    starts = _starts(graph, gradients)
     leaves = {id(tensor): (name, tensor) for name, tensor in reversed(named) if _is_parameter(tensor)}
     watched = sorted(leaves.values(), key=lambda pair: pair[0])
     # vmap has one level here: grad opens it itself. Under a vmap of the caller's, values show as shapes.
@@ -148,21 +154,13 @@ def _is_parameter(tensor: torch.Tensor) -> bool:
     return tensor.is_leaf and tensor.requires_grad
 
 
-def _starts(graph: Graph, roots: list, gradients: list) -> tuple[Start, ...]:
-    places = [root for root in graph.roots if root.node is not None]
+def _starts(graph: Graph, gradients: list) -> tuple[Start, ...]:
     starts = []
-    for place, (_, output), gradient in zip(places, roots, gradients, strict=True):
-        value = (
-            summarize(torch.ones(shape_of(output) or (), dtype=_dtype(output))) if gradient is None else None
-        )
-        starts.append(Start(place.path, place.node, place.output_nr, value or summarize(gradient)))
+    places = (root for root in graph.roots if root.node is not None)
+    for place, gradient in zip(places, gradients, strict=True):
+        value = implicit_gradient(place.shape, place.dtype) if gradient is None else summarize(gradient)
+        starts.append(Start(place.path, place.node, place.output_nr, value))
     return tuple(starts)
-
-
-def _dtype(output) -> torch.dtype:
-    if isinstance(output, GradientEdge):
-        return output.node._input_metadata[output.output_nr].dtype
-    return output.dtype
 
 
 def _failure(error: Exception, recorder: Recorder) -> Failure:
@@ -198,7 +196,8 @@ def _wanted(graph: Graph, ends: set[int]) -> set[int]:
 def _steps(
     graph: Graph, recorder: Recorder, names: list[str], wanted: set | None, ends: set
 ) -> tuple[Step, ...]:
-    freed = recorder.freed()
+    with unseen():
+        freed = recorder.freed()
     steps = []
     for number, event in enumerate(recorder.events, start=1):
         received = tuple(Received(i, value, event.given.get(i)) for i, value in enumerate(event.received))

@@ -7,10 +7,12 @@ device, inside a transform) is described by its shape.
 import cmath
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .saved import dtype_name, shape_of
 
@@ -90,6 +92,20 @@ class Value:
         return f"{head}: {', '.join(figures)}" if figures else head
 
 
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Tensor operations inside are hidden from modes and subclasses that watch the caller's own."""
+    modes = _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
+    with torch._C.DisableTorchFunction(), modes:
+        yield
+
+
+def implicit_gradient(shape: Shape | None, dtype: str) -> Value:
+    """The gradient that torch starts with where none is given: 1, in the shape of the scalar output."""
+    text = "[" * len(shape or ()) + "1" + "]" * len(shape or ())
+    return Value(text, shape, dtype, "strided", (1.0,), (1.0,), 1.0, 1.0, 1.0, 1.0, 0, 0)
+
+
 def summarize(tensor: torch.Tensor, batch: tuple[int, int] | None = None) -> Value:
     """Describe ``tensor`` without keeping it, changing it, or recording a graph.
 
@@ -100,7 +116,7 @@ def summarize(tensor: torch.Tensor, batch: tuple[int, int] | None = None) -> Val
     batch
         ``(level, size)`` of the ``vmap`` that ``is_grads_batched=True`` runs under, if it does.
     """
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), unseen():
         try:
             return _summarize(tensor, batch)
         except Exception:  # values of exotic tensors may be out of reach; the run must go on
