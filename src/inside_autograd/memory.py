@@ -12,10 +12,12 @@ from collections.abc import Iterator
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .facts import name_of
 from .inputs import named_tensors
 from .memory_scan import Before, BlockWalk, StorageKey, holders, storages_of
 from .memory_table import SavedTensor, html_table, text_table
 from .saved import FREED, PACKED, RawSaved, describe_saved, read_saved
+from .walk import number
 
 
 class saved_memory:
@@ -170,7 +172,7 @@ class _Reading:
         with torch._C.DisableTorchFunction(), _disable_current_modes():
             walk = BlockWalk(before.sequence_nr)
             walk.read(holders(before), end)
-            nodes = sorted(walk.targets, key=lambda node: node._sequence_nr())
+            nodes = sorted(walk.targets, key=number)
             self.complete = walk.complete
             self.freed = 0
             self.tensors = tuple(self._read(nodes, before.storages(), named))
@@ -192,7 +194,7 @@ class _Reading:
 
 def _row(op: int, node, raw: RawSaved, old: set, names: dict, first: dict) -> SavedTensor:
     saved = describe_saved(raw, node, {node: 0}, {}, {})
-    fixed = {"op": op, "node": type(node).__name__, "attr": saved.attr, "state": saved.state}
+    fixed = {"op": op, "node": name_of(node), "attr": saved.attr, "state": saved.state}
     if raw.tensor is None:
         return SavedTensor(**fixed)
     storages = storages_of(raw.tensor)

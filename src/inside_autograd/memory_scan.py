@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import torch
 
-from .graph import MAX_NODES, MAX_PATH
+from .facts import AccumulateGrad
+from .walk import MAX_NODES, MAX_PATH, number
 
 StorageKey = tuple[str, int]
-AccumulateGrad = torch._C._functions.AccumulateGrad
 
 
 class Before:
@@ -63,7 +63,7 @@ class BlockWalk:
                 node = holder.grad_fn if isinstance(holder, torch.Tensor) else holder
             except RuntimeError:  # a view whose base was changed in a way that autograd forbids
                 continue
-            if node not in self.depth and self.start <= node._sequence_nr() < end:
+            if node not in self.depth and self.start <= number(node) < end:
                 self._follow(node)
             if not self.complete:
                 return
@@ -85,7 +85,7 @@ class BlockWalk:
             if node not in self.targets:
                 ahead = [target for target, _ in node.next_functions if target is not None]
                 self.targets[node] = [
-                    t for t in ahead if type(t) is not AccumulateGrad and t._sequence_nr() >= self.start
+                    t for t in ahead if type(t) is not AccumulateGrad and number(t) >= self.start
                 ]
             for target in self.targets[node]:
                 if self.depth.get(target, 0) <= length:
@@ -95,7 +95,7 @@ class BlockWalk:
         if node not in self.depth or self.depth[node] < length:
             self.depth[node] = length
             # The count breaks ties, so that equal graphs are read in equal order.
-            heapq.heappush(heap, (-node._sequence_nr(), next(self.count), node))
+            heapq.heappush(heap, (-number(node), next(self.count), node))
 
 
 def holders(before: Before) -> Iterator:

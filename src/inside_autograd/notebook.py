@@ -164,7 +164,7 @@ class warns:
         return f"Expected {wanted}, but the code in the block gave other warnings: {came}"
 
 
-class Picture:
+class ShownFigure:
     """A finished picture with its text alternative. `show` makes and displays it.
 
     Attributes
@@ -230,7 +230,7 @@ def show(fig, alt: str) -> None:
         print(picture)
 
 
-def _picture(fig, alt: str) -> Picture:
+def _picture(fig, alt: str) -> ShownFigure:
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -254,7 +254,7 @@ def _picture(fig, alt: str) -> Picture:
     svg = buffer.getvalue()
     # Without matplotlib's XML header, which HTML does not take; the words go in for viewers of the SVG alone.
     label = f'<svg role="img" aria-label="{html.escape(alt)}" '
-    return Picture(label + svg[svg.index("<svg ") + 5 :].strip(), alt)
+    return ShownFigure(label + svg[svg.index("<svg ") + 5 :].strip(), alt)
 
 
 def _drop_tracebacks(error: BaseException) -> None:

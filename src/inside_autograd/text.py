@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from .graph import ACCUMULATE, CUSTOM, Edge, Graph, Node, Output
-from .saved import CHANGED, FREED, PACKED, Saved
+from .saved import CHANGED, FREED, PACKED, UNREAD, Saved
 from .words import KIND_WORDS, named, one_line, root_label, saved_origin, tensor_text
 
 
@@ -35,9 +35,8 @@ def listing(graph: Graph) -> str:
         heads = [f"{word} {label}" for word, label, _ in details]
         width = max(map(len, heads), default=0)
         indent = " " * (number_width + 2)
-        lines += [
-            f"{indent}{head:<{width}}  {detail[2]}" for head, detail in zip(heads, details, strict=True)
-        ]
+        for head, (_, _, text) in zip(heads, details, strict=True):
+            lines.append(f"{indent}{head:<{width}}  {text}")
     return "\n".join([*lines, *_closing_lines(graph, reasons)])
 
 
@@ -119,6 +118,9 @@ def _saved_facts(graph: Graph, node: Node, saved: Saved, first_use: dict, usual)
     if saved.state == PACKED:
         yield "packed by a hook, not read"
         return
+    if saved.role is None:
+        yield "not readable with this torch"
+        return
     yield tensor_text(saved.shape, saved.dtype if saved.dtype != usual else None)
     yield saved_origin(graph, node, saved)
     if saved.storage is not None:
@@ -126,7 +128,9 @@ def _saved_facts(graph: Graph, node: Node, saved: Saved, first_use: dict, usual)
         if first is not saved and not _same_tensor(first, saved):
             yield f"shares memory with {first.attr} of #{holder.index}"
     if saved.state == CHANGED:
-        yield "changed in place since: reading it raises"
+        yield "changed in place since: using it raises"
+    if saved.state == UNREAD:
+        yield "perhaps changed in place since"
     if not saved.checked:
         yield "version not checked"
 
