@@ -54,5 +54,5 @@ def assert_words_stand_out(root, selector):
         ratio = contrast(word["color"], word["behind"])
         if ratio < 4.5:
             weak.append(f"{word['text']!r}: {ratio:.2f}, {word['color']} on {word['behind']}")
-    assert not weak, "\n".join(weak)
+    assert not weak, "\n".join([f"{len(weak)} of {len(words)} are hard to read:", *weak[:5]])
     return len(words)
