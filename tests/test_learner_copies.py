@@ -187,3 +187,20 @@ def test_work_is_a_file(desk):
     desk.work.write_text("")
     with pytest.raises(SystemExit, match="work is a file"):
         desk.update()
+
+
+def test_running_cells_is_not_changing_them(desk):
+    desk.update()
+    page = json.loads((desk.work / "12_a.ipynb").read_bytes())
+    page["metadata"]["kernelspec"] = {"name": "python3"}
+    page["cells"][0]["metadata"] = {"collapsed": True}
+    (desk.work / "12_a.ipynb").write_text(json.dumps(page))
+    desk.book("two")
+    assert desk.update() == "updated"
+
+
+def test_the_start_page_shows_progress(desk):
+    desk.update()
+    page = json.loads((desk.work / copies.START).read_text(encoding="utf-8"))
+    assert "progress()" in "".join(page["cells"][1]["source"])
+    assert page["cells"][1]["outputs"] == []

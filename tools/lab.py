@@ -45,9 +45,11 @@ def main(options):
     # Root in a container is common in class; JupyterLab refuses it without being told.
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options = ["--allow-root", *options]
+    # Kernels inherit it: what is solved is noted beside the copies.
+    environment = {"INSIDE_AUTOGRAD_PROGRESS": str(ROOT / "work" / "progress.json"), **os.environ}
     print("JupyterLab opens in your browser, or follow the address below (Ctrl+C stops it)", flush=True)
     try:
-        return subprocess.run(lab_command(ROOT, options)).returncode
+        return subprocess.run(lab_command(ROOT, options), env=environment).returncode
     except KeyboardInterrupt:
         return 0
 

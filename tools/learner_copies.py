@@ -23,8 +23,20 @@ START = "START.ipynb"
 
 
 def digest(data):
-    """Return the SHA-256 of some bytes as text."""
-    return hashlib.sha256(data).hexdigest()
+    """Sum up what a person wrote in a notebook: its cells without their outputs.
+
+    Args:
+        data: the bytes of a notebook; of anything else all bytes count.
+
+    Returns:
+        A SHA-256 as text. Running cells does not change it, editing them does.
+    """
+    try:
+        cells = json.loads(data)["cells"]
+        written = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    except (ValueError, KeyError, TypeError):
+        return hashlib.sha256(data).hexdigest()
+    return hashlib.sha256(json.dumps(written).encode()).hexdigest()
 
 
 def write(path, data):
@@ -63,7 +75,7 @@ def start_page(chapters):
         chapters: bytes of the notebooks by file name.
 
     Returns:
-        The bytes of a notebook with one Markdown cell.
+        The bytes of a notebook: where to begin, and a cell that shows what is done.
     """
     lines = [
         "# Start here",
@@ -75,11 +87,18 @@ def start_page(chapters):
         "Run a cell with Shift+Enter. Open a chapter:",
         "",
         *(f"- [{title_of(data, name)}]({name})" for name, data in chapters.items()),
+        "",
+        "## What you have done",
+        "",
+        "Each exercise that you solve is noted. Run this cell to see how far you are:",
     ]
     source = [line + "\n" for line in lines[:-1]] + [lines[-1]]
     cell = {"cell_type": "markdown", "id": "start", "metadata": {}, "source": source}
+    code = ["from inside_autograd import progress\n", "\n", "progress()"]
+    shown = {"cell_type": "code", "id": "progress", "metadata": {}, "source": code}
+    shown |= {"execution_count": None, "outputs": []}
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    page = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    page = {"cells": [cell, shown], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     return (json.dumps(page, indent=1, ensure_ascii=False) + "\n").encode()
 
 

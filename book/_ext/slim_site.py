@@ -17,6 +17,16 @@ def _remove_stale(app, out):
             path.unlink()
 
 
+def _light_without_scripts(out):
+    # No stylesheet knows the mode "auto": the theme's script turns it into the reader's own mode. Without
+    # scripts it would stay, and text in the system's colors would stand on backgrounds of the other mode.
+    for path in out.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        light = text.replace(' data-theme="auto"', ' data-theme="light"', 1)
+        if light != text:
+            path.write_text(light, encoding="utf-8")
+
+
 def _write_first_page(app, out):
     # Without an icon of its own the page would ask for /favicon.ico, which is not there.
     first, title = app.builder.get_target_uri(app.config.root_doc), html.escape(app.config.html_title)
@@ -38,6 +48,7 @@ def _finish(app, exception):
         for path in out.glob(pattern):
             path.unlink()
     _remove_stale(app, out)
+    _light_without_scripts(out)
     _write_first_page(app, out)
     for source, target in LICENSES.items():
         text = (Path(app.srcdir) / source).read_text(encoding="utf-8")
