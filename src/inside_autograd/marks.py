@@ -143,6 +143,6 @@ def grey(body: str, keys: set[str]) -> str:
     def mark(found: re.Match) -> str:
         if found[2] not in keys:
             return found[0]
-        return f'<g class="{found[1]} iap-never" opacity=".4" data-n="{found[2]}"'
+        return f'<g class="{found[1]} iap-never" stroke-dasharray="3 3" data-n="{found[2]}"'
 
     return _BLOCK.sub(mark, body)

@@ -9,7 +9,7 @@ document.querySelectorAll(".iap:not([data-on])").forEach((root) => {
     return found;
   };
   const boxes = byKey("n"), edges = byKey("e"), values = byKey("v"), badges = byKey("k"), grads = byKey("g");
-  const key = "Numbers on boxes count the steps" + (svg.querySelector(".iap-never") ? "; faded boxes never run." : ".");
+  const key = "Numbers on boxes count the steps" + (svg.querySelector(".iap-never") ? "; dashed gray boxes never run." : ".");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const make = (tag, parent, props) => Object.assign(parent.appendChild(document.createElement(tag)), props);
   const bar = document.createElement("div");

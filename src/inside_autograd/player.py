@@ -66,7 +66,8 @@ class _Player:
             if left_out
             else ""
         )
-        drawing = drawing_html(self._marked())
+        # JupyterLab drops an attribute without a value from a notebook that it does not trust.
+        drawing = drawing_html(self._marked()).replace('"ag-live" hidden>', '"ag-live" hidden="hidden">', 1)
         return (
             '<div class="iap" role="group" aria-label="Backward pass, step by step" tabindex="-1" '
             f'data-lm-suppress-shortcuts="true"><style>{_file("player.css")}</style>{drawing}{note}'
