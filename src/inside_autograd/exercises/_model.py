@@ -7,6 +7,7 @@ mistake only when its observations equal that mistake's in every case.
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -134,8 +135,8 @@ class Exercise:
 
     @property
     def anchor(self) -> str:
-        """Of its entry on the solutions page."""
-        return f"solution-{self.name.replace('_', '-')}"
+        """The anchor of its heading, in the notebook and on the page of solutions, as Markdown makes it."""
+        return re.sub(r"[^\w\- ]", "", self.title.lower()).replace(" ", "-")
 
     def call(self, method: str, argument: str = "") -> str:
         """How a learner calls ``method`` of this exercise: ``ex.cube.hint()``."""

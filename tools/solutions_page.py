@@ -1,0 +1,108 @@
+"""Write book/solutions.md from the exercises themselves, everything on it folded.
+
+python tools/solutions_page.py            write the page
+python tools/solutions_page.py --check    write nothing; exit 1 if the page is not up to date
+"""
+
+import sys
+from pathlib import Path
+
+from inside_autograd.exercises import Exercise, Mistake, all_exercises
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "book" / "solutions.md"
+OPENING = """\
+# Solutions
+
+Every exercise of the book, with its hints, a solution, and what went wrong if you got something else. Open
+one line at a time: often a hint is enough.
+"""
+
+
+def page(exercises: list[Exercise], notebooks: dict[str, tuple[str, str]]) -> str:
+    """The whole page.
+
+    Parameters
+    ----------
+    exercises
+        In order.
+    notebooks
+        From a chapter's number to the name of its notebook, such as ``12_grad_fn``, and its title.
+    """
+    parts, chapter = [OPENING.strip()], None
+    for exercise in exercises:
+        name, title = notebooks[exercise.chapter]
+        if exercise.chapter != chapter:
+            chapter = exercise.chapter
+            parts.append(f"## Chapter {chapter}: {title}")
+        parts.append(entry(exercise, name))
+    return "\n\n".join(parts) + "\n"
+
+
+def entry(exercise: Exercise, notebook: str) -> str:
+    """One exercise: the way back, then hints, solution and known wrong answers, each folded."""
+    solution = f"{_python(exercise.reference)}\n\n{exercise.explains}"
+    parts = [
+        f"### {exercise.title}",
+        f"[To the exercise](../notebooks/{notebook}.ipynb#{exercise.anchor})",
+        *(_folded(f"Hint {i}", hint) for i, hint in enumerate(exercise.hints, 1)),
+        _folded("A solution", solution),
+    ]
+    if exercise.other_right:
+        parts.append(_folded("Other right answers", "\n\n".join(map(_python, exercise.other_right))))
+    parts += [_folded(*_mistaken(exercise, mistake)) for mistake in exercise.mistakes]
+    return "\n\n".join(parts)
+
+
+def _mistaken(exercise: Exercise, mistake: Mistake) -> tuple[str, str]:
+    """The summary and the text of one known wrong answer."""
+    code = mistake.code.strip()
+    if "\n" in code:
+        return f"If yours does this: {mistake.key}", f"{_python(code)}\n\n{mistake.says}"
+    answer = code.partition(" = ")[2].strip("\"'") if exercise.choices else code.partition(" = ")[2]
+    return f"If you got {answer}", mistake.says
+
+
+def _folded(summary: str, body: str) -> str:
+    return f"<details>\n<summary>{summary}</summary>\n\n{body.strip()}\n\n</details>"
+
+
+def _python(code: str) -> str:
+    return f"```python\n{code.strip()}\n```"
+
+
+def chapters() -> dict[str, tuple[str, str]]:
+    """From a chapter's number to its notebook's name and title."""
+    import nbformat
+
+    found = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        title = nbformat.read(path, as_version=4).cells[0].source.split("\n")[0]
+        found[path.name[:2]] = (path.stem, title.removeprefix("# "))
+    return found
+
+
+def current() -> str:
+    """The page as it should be now: the exercises of all chapters that have a notebook."""
+    notebooks = chapters()
+    return page([e for e in all_exercises().values() if e.chapter in notebooks], notebooks)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
+    if arguments not in ([], ["--check"]):
+        print("Usage: python tools/solutions_page.py [--check]", file=sys.stderr)
+        return 2
+    text = current()
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
+        return 0
+    if arguments:
+        print("book/solutions.md is not up to date: run python tools/solutions_page.py", file=sys.stderr)
+        return 1
+    PAGE.write_text(text, encoding="utf-8", newline="\n")
+    print("book/solutions.md: written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
