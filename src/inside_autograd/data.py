@@ -1,4 +1,8 @@
-"""The parts of a captured graph: plain data, no tensor and no node of torch's."""
+"""The parts of a captured graph: plain data, no tensor and no node of torch's.
+
+Treat them as read-only. They are not frozen because Python takes ten times as long to make a frozen
+dataclass, and a graph has tens of thousands of them.
+"""
 
 from dataclasses import dataclass
 
@@ -8,7 +12,7 @@ from .saved import FREED, Saved
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Output:
     """One output of the recorded operation, which is one gradient that its node receives.
 
@@ -26,7 +30,7 @@ class Output:
     used: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Edge:
     """One entry of ``next_functions``.
 
@@ -51,7 +55,7 @@ class Edge:
     cut: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Node:
     """One node of the backward graph.
 
@@ -99,7 +103,7 @@ class Node:
         return self.kind == ACCUMULATE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Root:
     """One tensor that was handed to ``Graph.of``: its path, and the node and output it comes from.
 
@@ -114,7 +118,7 @@ class Root:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Cut:
     """What was left out by the limits: ``edges`` that lead on, to ``nodes`` seen there and not read."""
 

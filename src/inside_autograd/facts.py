@@ -1,5 +1,7 @@
 """What one of torch's nodes is: its name, its kind, why a slot is empty, which node a leaf has."""
 
+from contextlib import contextmanager
+
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.checkpoint import CheckpointFunction
@@ -52,11 +54,18 @@ def why_empty(node, slot: int) -> str:
     return "this input needs no gradient: a constant, absent, or requires_grad=False"
 
 
+@contextmanager
+def unseen():
+    """Read tensors so that no mode and no subclass of the caller's sees it, or stops it."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.inference_mode(False):
+        yield
+
+
 def leaf_node(leaf: torch.Tensor):
     """The ``AccumulateGrad`` of a leaf that requires grad.
 
     Torch hands it out only through an operation on the leaf. A view of it is the least: it
-    touches no version and saves nothing. It runs outside all modes that would see or stop it.
+    touches no version and saves nothing.
     """
-    with torch.inference_mode(False), _disable_current_modes(), torch.enable_grad():
+    with unseen(), torch.enable_grad():
         return leaf.view_as(leaf).grad_fn.next_functions[0][0]

@@ -21,10 +21,11 @@ from .facts import (  # noqa: F401  (the kinds belong to the data model)
     kind_of,
     leaf_node,
     name_of,
+    unseen,
     why_empty,
 )
 from .inputs import flatten_outputs, named_tensors
-from .saved import describe_saved, dtype_name, read_saved, shape_of
+from .saved import describe_saved, device_name, dtype_name, read_saved, shape_of
 from .walk import MAX_NODES, MAX_PATH, walk
 
 PAST_LIMITS = "past the limits, not read"
@@ -88,14 +89,16 @@ class Graph:
         each node that Python has seen an object which lives as long as the node, and frees a path of
         such nodes by recursion. On a stack of 512 KiB about 2,400 of them are freed safely, on 8 MiB
         about 39,000; beyond that the process crashes. ``max_path`` keeps one reading below that, so
-        raise it with care. It cannot help where a path is seen piece by piece, by several calls with
-        outputs at different places of one long chain, nor where one operation takes thousands of
-        outputs of one chain at once: reading that one operation shows them all.
+        raise it with care. Where several threads made the graph, up to twice as many nodes can be read
+        before a path is known to be too long.
+
+        The limit cannot help where a path is seen piece by piece, by several calls with outputs at
+        different places of one long chain, nor where one operation takes thousands of outputs of one
+        chain at once: reading that one operation shows them all.
         """
         try:
             check_limits(max_path, max_nodes)
-            # Modes and subclasses that watch calls of torch functions must not see the reading.
-            with torch._C.DisableTorchFunction():
+            with unseen():
                 return _Walk(flatten_outputs(outputs), named_tensors(params), max_path, max_nodes).graph()
         except (TypeError, ValueError) as error:
             # Without its traceback: whoever keeps the error would keep all tensors of these frames.
@@ -251,7 +254,7 @@ def _outputs(node, index: int, names: dict, used: set) -> tuple[Output, ...]:
 
 def _metadata(meta) -> tuple[Shape | None, str | None, str | None]:
     try:
-        return shape_of(meta), dtype_name(meta.dtype), str(meta.device)
+        return shape_of(meta), dtype_name(meta.dtype), device_name(meta.device)
     except RuntimeError:  # an output that was never a differentiable tensor
         return shape_of(meta), None, None
 
@@ -264,7 +267,7 @@ def _leaf_facts(node, names_of: dict) -> dict:
         "names": names_of.get(id(leaf), ()),
         "shape": shape_of(leaf),
         "dtype": dtype_name(leaf.dtype),
-        "device": str(leaf.device),
+        "device": device_name(leaf.device),
     }
 
 

@@ -17,7 +17,7 @@ from .facts import is_custom
 ALIVE, CHANGED, PACKED, FREED, UNREAD = "alive", "changed", "packed", "freed", "unread"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Saved:
     """One tensor that a node keeps for its backward formula; plain data, no tensor.
 
@@ -31,8 +31,8 @@ class Saved:
         ``alive``, ``changed`` (in place since it was saved: using it raises), ``packed``
         (a hook or a checkpoint holds it: not read), ``freed``, or ``unread`` (torch did not let it
         be read, or did not tell whether it has changed).
-        A custom Function that has run gives up the list itself: one entry ``saved_tensors``, freed,
-        stands for all that it had saved, if anything.
+        Once freed, a list no longer tells its length, so one entry stands for all of it; for a
+        custom Function ``saved_tensors`` stands for all that it had saved, if anything.
     shape, dtype, device, nbytes
         Of the saved tensor; ``None`` where it could not be read. ``nbytes`` is in bytes, number of
         elements times size of one; ``None`` for sparse tensors.
@@ -128,9 +128,8 @@ def _read_attribute(node, raw_name: str, name: str, label: str) -> list[RawSaved
         except RuntimeError as caught:
             error = str(caught)
         else:
-            values = value if several else (value,)
-            pairs = zip(labels, raws, values, strict=True)
-            return [RawSaved(at, _state(one, got), got) for at, one, got in pairs if got is not None]
+            read = zip(labels, raws, value if several else (value,), strict=True)
+            return [RawSaved(at, _state(one, got), got) for at, one, got in read if got is not None]
     if "already been freed" in error:
         return [RawSaved(at, FREED) for at in labels]
     found = [
@@ -218,7 +217,7 @@ def describe_saved(
         source=source,
         storage=storage,
         checked=raw.checked,
-        device=str(tensor.device),
+        device=device_name(tensor.device),
         storage_nbytes=storage_nbytes,
     )
 
@@ -243,16 +242,26 @@ def shape_of(thing) -> tuple[int, ...] | None:
         shape = tuple(thing.shape)
     except (RuntimeError, TypeError):
         return None
-    return shape if all(type(size) is int for size in shape) else None
+    for size in shape:
+        if type(size) is not int:
+            return None
+    return shape
 
 
+@cache
 def dtype_name(dtype: torch.dtype | None) -> str | None:
     """``float32`` for ``torch.float32``."""
     return None if dtype is None else str(dtype).removeprefix("torch.")
 
 
+@cache
+def device_name(device: torch.device) -> str:
+    """``cpu``, ``cuda:0``."""
+    return str(device)
+
+
 def _nbytes(tensor: torch.Tensor) -> int | None:
-    if tensor.layout not in (torch.strided, torch.jagged):
+    if tensor.layout is not torch.strided and tensor.layout is not torch.jagged:
         return None  # the elements of a sparse tensor are not all there
     try:
         nbytes = tensor.numel() * tensor.element_size()
@@ -268,5 +277,5 @@ def _storage(tensor: torch.Tensor, numbers: dict[tuple, int]) -> tuple[int | Non
     except (RuntimeError, NotImplementedError):  # sparse tensors have no storage
         return None, None
     # ``_cdata`` is the storage object's own address: it also tells tensors without memory apart.
-    key = (tensor.device, storage._cdata)
+    key = (device_name(tensor.device), storage._cdata)
     return numbers.setdefault(key, len(numbers)), nbytes if type(nbytes) is int else None

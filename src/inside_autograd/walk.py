@@ -60,9 +60,9 @@ def walk(starts: list, max_path: int, max_nodes: int) -> Found:
         node = heap[0][2]
         length = depth[node]
         if type(node) is not AccumulateGrad:
-            # All that wait may lie on one path behind this node. That is no reason to stop where one
-            # wide operation has shown them all at once: they have been seen by then, and most often
-            # they stand side by side.
+            # All that wait may lie on one path behind this node, and have been seen. They count, unless
+            # one wide operation has shown them all at once: nothing can be done about those, and most
+            # often they stand side by side.
             waiting -= 1
             crowded = length > SLACK and length + waiting > max(max_path, widest + SLACK)
             if length > max_path or crowded:
@@ -77,10 +77,10 @@ def walk(starts: list, max_path: int, max_nodes: int) -> Found:
             if target is None:
                 continue
             shown += see(target, length + 1)
-            if depth[target] <= length:
+            if depth[target] <= length and type(target) is not AccumulateGrad:
                 too_long |= _deepen(target, length + 1, max_path, depth, found)
         waiting += shown
-        widest = max(widest, shown)
+        widest = max(widest, length + shown)
     _count_cut(starts, found)
     return found
 
