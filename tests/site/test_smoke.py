@@ -17,7 +17,7 @@ from notebook_rules.view import Page  # noqa: E402
 
 PHONE = {"width": 380, "height": 800}
 FRAME = ".ag-frame:not(.iax *)"  # an explorer shows one of its frames at a time
-FIGURE = ".cell_output figure img"
+FIGURE = ".cell_output figure img:not(.iax *)"
 
 
 def book_pages():
@@ -57,8 +57,9 @@ def stored_drawings(name):
 
 
 def stored_figures(name):
-    """How many matplotlib figures a chapter stores."""
-    return sum(tag == "figure" for html in outputs_of(name) for tag, _ in Page(html).elements)
+    """How many matplotlib figures a chapter stores, those of explorers left out."""
+    shown = [html for html in outputs_of(name) if 'class="iax' not in html]
+    return sum(tag == "figure" for html in shown for tag, _ in Page(html).elements)
 
 
 def title_of(name):
