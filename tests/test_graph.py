@@ -728,7 +728,34 @@ def test_subclass_does_not_see_the_reading():
     assert graph.nodes[-1].name == "AccumulateGrad"
 
 
-def test_set_default_device_and_dtype():
+def test_subclass_with_a_broken_shape():
+    class Shapeless(torch.Tensor):
+        @property
+        def shape(self):
+            raise AttributeError("no shape here")
+
+    graph = Graph.of(numbers(2).as_subclass(Shapeless) * 2)
+    assert graph.roots[0].shape is None
+    assert graph.nodes[-1].shape == (2,)
+
+
+def test_fake_and_symbolic_tensors():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    environment = ShapeEnv()
+    mode = FakeTensorMode(shape_env=environment)
+    x = mode.from_tensor(torch.ones(5, 3, requires_grad=True), static_shapes=False)
+    with mode:
+        out = (x * x).sum()
+    guards = len(environment.guards)
+    graph = Graph.of(out, {"x": x})
+    assert outline(graph) == ["SumBackward0: 1.0", "MulBackward0: 2.0 2.0", "AccumulateGrad:"]
+    assert graph.leaves[0].shape is None  # its sizes are symbols
+    assert len(environment.guards) == guards
+
+
+def test_set_default_device():
     outputs, params = SHAPES["leaf_itself"]()
     expected = Graph.of(outputs, params)
     torch.set_default_device("meta")

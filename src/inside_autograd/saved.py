@@ -240,7 +240,7 @@ def shape_of(thing) -> tuple[int, ...] | None:
     """
     try:
         shape = tuple(thing.shape)
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, AttributeError):  # the last from a subclass with a shape of its own
         return None
     for size in shape:
         if type(size) is not int:
