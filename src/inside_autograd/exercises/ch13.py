@@ -246,7 +246,7 @@ def _hidden_case(label: str, f: Callable, g: Callable, *shape: int) -> Case:
 hidden_gradient = Exercise(
     name="hidden_gradient",
     chapter="13",
-    title="The gradient in the middle",
+    title="The gradient of a hidden tensor",
     minutes=6,
     difficulty=2,
     statement="""
