@@ -1,10 +1,19 @@
-"""Read a drawing back from its SVG: boxes, texts and arrows, as the reader sees them."""
+"""Read a drawing back from its SVG: boxes, texts and arrows, as the reader sees them.
+
+The shapes that many tests look at are captured, drawn and read once: ``captured``, ``drawn``, ``seen``.
+"""
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from xml.etree import ElementTree
 
+from graphs import random_graph
+from inside_autograd import Drawing, Graph, draw
+from shapes import SHAPES
+
 SVG = "{http://www.w3.org/2000/svg}"
+CAPTURED = [name for name in SHAPES if name != "no_graph"]  # that one has no graph: it is refused
 
 
 @dataclass
@@ -15,6 +24,24 @@ class Shown:
     boxes: dict[str, tuple[float, float, float, float]]
     arrows: list[tuple[str, list[tuple[float, float]]]]
     texts: dict[str, list[str]]
+
+
+@cache
+def captured(name: str) -> Graph:
+    """The graph of a shape, or of ``random3``: random graph number 3."""
+    if name.startswith("random"):
+        return random_graph(int(name.removeprefix("random")))
+    return Graph.of(*SHAPES[name]())
+
+
+@cache
+def drawn(name: str, saved: bool = False) -> Drawing:
+    return draw(captured(name), saved=saved)
+
+
+@cache
+def seen(name: str, saved: bool = False) -> Shown:
+    return read(drawn(name, saved).svg)
 
 
 def read(svg: str) -> Shown:

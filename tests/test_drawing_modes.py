@@ -8,8 +8,7 @@ from importlib.metadata import files
 import pytest
 from playwright.sync_api import sync_playwright
 
-from inside_autograd import draw
-from shapes import SHAPES
+from pictures import CAPTURED, drawn
 
 LIGHT, DARK = "rgb(242, 244, 248)", "rgb(37, 43, 53)"  # how an operation's box is filled
 
@@ -38,6 +37,13 @@ LOOK = """() => {
 }"""
 
 
+STYLES = """() => [...document.querySelectorAll("svg.ag :is(g,path,rect,text):not(.ag-bg)")].map((e) => {
+  const s = getComputedStyle(e), names = ["fill", "stroke", "strokeWidth", "strokeDasharray", "fontSize",
+    "fontFamily", "fontWeight", "textAnchor"];
+  return [e.tagName, e.getAttribute("class"), ...(e.tagName === "g" ? [] : names.map((name) => s[name]))];
+})"""
+
+
 def page_of(html: str, root: str = "", body: str = "") -> str:
     """A page of the site's theme with one output."""
     (sheet,) = [f for f in files("pydata-sphinx-theme") if f.name == "pydata-sphinx-theme.css"]
@@ -60,7 +66,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def html():
-    return draw(*SHAPES["square_by_itself"]())._repr_html_()
+    return drawn("square_by_itself")._repr_html_()
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])
@@ -78,6 +84,35 @@ def test_each_viewer_gets_its_mode(browser, html, system):
     page.close()
 
 
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_a_file_looks_as_the_drawing_in_a_page(browser, system):
+    page = browser.new_page(color_scheme=system)
+    of_classes = {}  # a file's style depends on nothing else
+    for name in CAPTURED:
+        drawing = drawn(name, saved=True)
+        classes = frozenset(re.findall('class="([^"]*)"', drawing.picture.body))
+        of_classes.setdefault(classes, (name, drawing))
+    for name, drawing in of_classes.values():
+        page.set_content(drawing._repr_html_())
+        in_page = page.evaluate(STYLES)
+        page.set_content(drawing.svg)
+        assert page.evaluate(STYLES) == in_page, name
+    assert len(of_classes) > 10
+    page.close()
+
+
+def test_a_file_tells_its_name_and_description(browser, tmp_path):
+    drawing = drawn("square_by_itself")
+    drawing.save(tmp_path / "graph.svg")
+    page = browser.new_page()
+    page.goto((tmp_path / "graph.svg").as_uri())
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    (image,) = [node for node in tree if node["role"]["value"] == "image"]
+    assert image["name"]["value"] == drawing.picture.title == "Backward graph of the output"
+    assert image["description"]["value"] == drawing.picture.description
+    page.close()
+
+
 def test_an_untrusted_notebook_shows_the_image_alone(browser, html):
     """JupyterLab's sanitizer drops styles whole, and of SVG the tags but not the texts."""
     before, image = re.sub(r"<style>.*?</style>", "", html).split("<img", 1)
@@ -92,7 +127,7 @@ def test_an_untrusted_notebook_shows_the_image_alone(browser, html):
 
 
 def test_a_wide_drawing_scrolls_in_its_frame(browser):
-    wide = draw(*SHAPES["residual_blocks"]())
+    wide = drawn("residual_blocks")
     page = browser.new_page(viewport={"width": 390, "height": 700})
     page.set_content(page_of(wide._repr_html_()))
     frame, content, whole = page.evaluate(

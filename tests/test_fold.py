@@ -10,7 +10,7 @@ from graphs import graph_of, random_graph
 from inside_autograd.fold import MOST_BOXES, fold, unfolded
 from inside_autograd.graph import Graph
 from inside_autograd.layout import longest_paths
-from shapes import SHAPES
+from pictures import CAPTURED, captured
 
 
 def check_whole(folded):
@@ -37,13 +37,9 @@ def residual(blocks: int):
     return Graph.of(net(torch.ones(2, 2, 4, 4)), net)
 
 
-# It has no graph: capturing it is refused.
-CAPTURED = [name for name in SHAPES if name != "no_graph"]
-
-
 @pytest.mark.parametrize("name", CAPTURED)
 def test_every_shape_folds_to_a_small_whole_graph(name):
-    graph = Graph.of(*SHAPES[name]())
+    graph = captured(name)
     folded = fold(graph)
     check_whole(folded)
     assert len(folded.boxes) <= MOST_BOXES
@@ -120,14 +116,14 @@ def test_repeated_modules_are_named_by_their_numbers():
 
 
 def test_a_long_pattern_is_shown_once_and_counted_after():
-    folded = fold(Graph.of(*SHAPES["unrolled_cells"]()))
+    folded = fold(captured("unrolled_cells"))
     counted = [box.lines[0] for box in folded.boxes if box.folded and "×" in box.lines[0]]
     assert len(counted) == 1
     assert len(folded.boxes) > 30
 
 
 def test_folding_is_fast_and_does_not_depend_on_chance():
-    graph = Graph.of(*SHAPES["fan_in_1500"]())
+    graph = captured("fan_in_1500")
     start = time.perf_counter()
     first = fold(graph)
     assert time.perf_counter() - start < 1

@@ -52,6 +52,18 @@ def test_two_leaves_stand_left_and_right_of_their_consumer():
     assert abs(layout.x[1] + layout.x[2] - 2 * layout.x[0]) <= 1
 
 
+def test_short_branches_make_room_for_the_main_way():
+    # 0 -> 1, 2, 3 side by side, and 1 -> 4 -> 5. Neighbors are 124 apart; where the links start, 1 wants to
+    # be at -20 from 0, 2 at 0, 3 at 20. With weights 1, 0.3, 0.3 the least squares put 1 at -78.5; with
+    # equal ones it would be at -124.
+    items = [Item(50, 50, 10, 10)] * 6
+    links = [Link(0, 1, -20), Link(0, 2, 0), Link(0, 3, 20), Link(1, 4), Link(4, 5)]
+    layout = lay_out(items, links, [0, 1, 1, 1, 2, 3])
+    assert layout.x[1] < layout.x[2] < layout.x[3]
+    assert abs(layout.x[1] - layout.x[0] + 78.5) <= 1
+    assert layout.x[1] == layout.x[4] == layout.x[5]
+
+
 def test_links_to_one_port_arrive_side_by_side_in_the_order_they_come():
     items = [Item(30, 30, 10, 10)] * 2
     links = [Link(0, 1, 15, room=40), Link(0, 1, -15, room=40)]

@@ -8,6 +8,7 @@ from .layout import Item
 from .style import shorten, text_width
 
 PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW = 12, 16, 13, 10, 14, 20, 16
+LONG_NAME = 24  # characters; longer names take two lines
 WORDS = {
     "custom": "custom Function",
     "recorded": "recorded backward",
@@ -134,13 +135,21 @@ def port_groups(node: Node) -> list[tuple[Port, range]]:
     return ports
 
 
+def name_lines(name: str) -> list[str]:
+    """A parameter's name, broken at the dot next to its middle where it is long."""
+    dots = [i + 1 for i, character in enumerate(name[:-1]) if character == "."]
+    if len(name) <= LONG_NAME or not dots:
+        return [shorten(name)]
+    middle = min(dots, key=lambda i: (abs(2 * i - len(name)), i))
+    return [shorten(name[:middle], 32), shorten(name[middle:], 32)]
+
+
 def node_block(node: Node) -> Block:
     """The box of one node."""
     block = Block(str(node.index), node.kind, [], ports=[port for port, _ in port_groups(node)])
     if node.is_leaf:
         facts = shape_text(node.shape, node.dtype)
-        for name in node.names[:4]:
-            block.lines.append(("b", shorten(name)))
+        block.lines += [("b", line) for name in node.names[:4] for line in name_lines(name)]
         if len(node.names) > 4:
             block.lines.append(("s", f"and {len(node.names) - 4} more names"))
         block.lines.append(
@@ -159,11 +168,14 @@ def node_block(node: Node) -> Block:
 
 
 def _node_title(node: Node) -> str:
-    parts = [f"node {node.index}: {node.name}"]
-    if node.names:
+    """What the box itself has no room for."""
+    parts = [f"node {node.index}"]
+    if node.name != shorten(node.name):
+        parts.append(node.name)
+    if len(node.names) > 4 or any(name != "".join(name_lines(name)) for name in node.names):
         parts.append(", ".join(node.names))
     many = len(node.outputs) > 1
-    for output in node.outputs[:6]:
+    for output in () if node.is_leaf else node.outputs[:6]:
         if facts := shape_text(output.shape, output.dtype):
             parts.append(f"gradient {output.number}: {facts}" if many else f"gradient: {facts}")
     return "; ".join(parts)

@@ -116,6 +116,9 @@ class _Net:
         self.down: list[list[tuple[int, float, float, int]]] = [[] for _ in items]
         self.up: list[list[tuple[int, float, float, int]]] = [[] for _ in items]
         leaving = Counter(link.source for link in links)
+        below = [0] * len(items)  # how long the longest way on from each item is
+        for link in sorted(links, key=lambda link: -layers[link.source]):
+            below[link.source] = max(below[link.source], below[link.target] + 1)
         for link in links:
             chain = [link.source]
             for layer in range(layers[link.source] + 1, layers[link.target]):
@@ -132,6 +135,8 @@ class _Net:
                 end = link.end if i == last else 0
                 # Long links are kept straight before short ones: a bend is seen there.
                 weight = (1, 2, 8)[(a >= len(items)) + (b >= len(items))]
+                if b < len(items) and below[b] < 2:
+                    weight *= 0.3  # a leaf, or a node over one, makes room: the main way stays in its column
                 self.down[a].append((b, start, end, weight))
                 self.up[b].append((a, end, start, weight))
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer, default=-1) + 1)]

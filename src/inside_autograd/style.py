@@ -1,9 +1,11 @@
 """Colors, fonts and text widths of the drawings, for every viewer, light and dark."""
 
+import re
 import unicodedata
+from collections.abc import Callable
 
-MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace"
-SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
+MONO = "ui-monospace,Menlo,Consolas,monospace"
+SANS = "system-ui,sans-serif"
 
 # name: (light, dark). Text on its fill has a contrast of 4.5 at least, outlines and arrows 3.
 COLORS = {
@@ -41,63 +43,83 @@ _LIGHT_PAGE = (
     'body:not([data-jp-theme-light="true"],.vscode-light,.vscode-high-contrast-light)'
 )
 
+# Boxes hand their colors down to their outlines; texts and lines have their own.
 _RULES = """
+.ag{stroke-width:1.2}
 .ag text{font:12px MONO;fill:@t;stroke:none;text-anchor:middle}
 .ag .ag-s{font-size:10px;fill:@m}
 .ag .ag-i{font-size:9.5px;fill:@m}
-.ag .ag-bg{fill:@b;stroke:none}
+.ag .ag-bg{fill:@b}
 .ag .ag-w{font-size:11px;font-family:SANS;fill:@m;text-anchor:start}
 .ag .ag-h{font-size:13px;font-weight:600;fill:@t}
 .ag .ag-b{font-weight:700}
 .ag .ag-x{fill:@es}
 .ag .ag-p{text-anchor:start}
-.ag path,.ag rect{fill:none;stroke:@l;stroke-width:1.2}
+.ag .ag-e,.ag .ag-l{fill:none;stroke:@l}
 .ag .ag-e:hover{stroke:@t;stroke-width:2}
-.ag .ag-d{stroke:@as;stroke-dasharray:1 3;stroke-linecap:round;stroke-width:1.4}
-.ag .ag-n>rect,.ag .ag-n>path{fill:@of;stroke:@os}
-.ag .ag-n>.ag-q{fill:none}
-.ag .ag-n>.ag-u{fill:none;stroke-dasharray:3 2}
-.ag .ag-n>.ag-l{fill:none;stroke:@l}
-.ag .ag-accumulate>rect,.ag .ag-accumulate>path{fill:@af;stroke:@as}
-.ag .ag-custom>rect,.ag .ag-custom>path{fill:@cf;stroke:@cs}
-.ag .ag-recorded>rect,.ag .ag-recorded>path{fill:@rf;stroke:@rs}
-.ag .ag-copy_slices>rect,.ag .ag-copy_slices>path{fill:@vf;stroke:@vs}
-.ag .ag-hook>rect{fill:none;stroke:@m;stroke-dasharray:5 3}
-.ag .ag-checkpoint>rect,.ag .ag-checkpoint>path{fill:@kf;stroke:@ks}
-.ag .ag-error>rect,.ag .ag-error>path{fill:@ef;stroke:@es;stroke-width:1.8}
-.ag .ag-cut>rect{fill:none;stroke:@es;stroke-dasharray:1.5 3;stroke-width:1.6}
-.ag .ag-root>rect{fill:@gf;stroke:none}
-.ag .ag-root>text{fill:@gt}
-.ag .ag-n>.ag-v{fill:none;stroke:@m;stroke-dasharray:none}
-.ag .ag-n>.ag-v.ag-u{stroke-dasharray:3 2}
+.ag .ag-d{fill:none;stroke:@as;stroke-dasharray:1 3;stroke-linecap:round;stroke-width:1.4}
+.ag .ag-n{fill:@of;stroke:@os}
+.ag .ag-leaf{fill:@af;stroke:@as}
+.ag .ag-custom{fill:@cf;stroke:@cs}
+.ag .ag-recorded{fill:@rf;stroke:@rs}
+.ag .ag-copy_slices{fill:@vf;stroke:@vs}
+.ag .ag-hook{fill:none;stroke:@m;stroke-dasharray:5 3}
+.ag .ag-hook .ag-l{stroke-dasharray:none}
+.ag .ag-checkpoint{fill:@kf;stroke:@ks}
+.ag .ag-error{fill:@ef;stroke:@es;stroke-width:1.8}
+.ag .ag-cut{fill:none;stroke:@es;stroke-dasharray:1.5 3;stroke-width:1.6}
+.ag .ag-root{fill:@gf;stroke:none}
+.ag .ag-root text{fill:@gt}
+.ag .ag-q{fill:none}
+.ag .ag-v{fill:none;stroke:@m;stroke-dasharray:none}
+.ag .ag-u{fill:none;stroke-dasharray:3 2}
 """
 
 
-def css(*, alone: bool) -> str:
-    """The style sheet of one drawing.
+def page_css() -> str:
+    """The style sheet of a drawing in a page, which follows the page's light or dark mode.
 
-    Parameters
-    ----------
-    alone
-        For a file of its own, which can only follow the system's setting. Otherwise the page's own
-        light or dark mode goes first: the site's, JupyterLab's, Colab's, or VS Code's.
+    The page goes first: the site, JupyterLab, Colab, or VS Code; one that has no mode follows the
+    system. Each drawing brings the whole sheet, so that two on a page never change each other.
     """
-    light = f".ag{{{_variables(0)}}}"
+    rules = _colored(_RULES, lambda name: f"var(--ag-{name},{COLORS[name][0]})").replace("\n", "")
     dark = _variables(1)
-    rules = _RULES.replace("MONO", MONO).replace("SANS", SANS)
-    for name in sorted(COLORS, key=len, reverse=True):
-        for end in ";}":
-            rules = rules.replace(f"@{name}{end}", f"var(--ag-{name},{COLORS[name][0]}){end}")
-    system = "@media screen and (prefers-color-scheme:dark){%s{%s}}"
-    if alone:
-        return light + system % (".ag", dark) + rules.replace("\n", "")
     pages = ",".join(f"{page} .ag" for page in _DARK_PAGES)
     return (
-        light
-        + system % (f"{_LIGHT_PAGE} .ag", dark)
-        + f"@media screen{{{pages}{{{dark}}}}}"
-        + rules.replace("\n", "")
+        f".ag{{{_variables(0)}}}"
+        f"@media screen and (prefers-color-scheme:dark){{{_LIGHT_PAGE} .ag{{{dark}}}}}"
+        f"@media screen{{{pages}{{{dark}}}}}{rules}"
     )
+
+
+def file_css(body: str) -> str:
+    """The style sheet of a drawing that stands alone, which follows the system's setting.
+
+    It holds rules for the classes in ``body`` and no others, and no variables: programs such as
+    Inkscape do not know them.
+    """
+    classes = set(" ".join(re.findall(r'class="([^"]*)"', body)).split())
+    rules = []
+    for line in _RULES.strip().splitlines():
+        selectors, declarations = line[:-1].split("{")
+        found = [part for part in selectors.split(",") if set(re.findall(r"\.(ag-\w+)", part)) <= classes]
+        if found and ":hover" not in selectors:
+            rules.append((",".join(found), declarations))
+    light = "".join(f"{selectors}{{{declarations}}}" for selectors, declarations in rules)
+    dark = ""
+    for selectors, declarations in rules:
+        # "none" too: it must still win over the dark color of a rule before it.
+        if colors := ";".join(re.findall(r"\b(?:fill|stroke):[^;]+", declarations)):
+            dark += f"{selectors}{{{colors}}}"
+    return (
+        _colored(light, lambda name: COLORS[name][0])
+        + f"@media screen and (prefers-color-scheme:dark){{{_colored(dark, lambda name: COLORS[name][1])}}}"
+    )
+
+
+def _colored(rules: str, color: Callable[[str], str]) -> str:
+    rules = rules.replace("MONO", MONO).replace("SANS", SANS)
+    return re.sub(r"@(\w+)", lambda found: color(found[1]), rules)
 
 
 def _variables(mode: int) -> str:

@@ -1,6 +1,5 @@
 """Write a scene as SVG text. Same scene, same bytes: whole and half px only, no clock, no address."""
 
-import hashlib
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -9,10 +8,10 @@ from .blocks import PORT_HEIGHT, wrap
 from .caption import describe, legend, notes
 from .layout import MARGIN, Layout
 from .scene import Scene, Wire
-from .style import css, text_width
+from .style import file_css, page_css, text_width
 from .svg_parts import block_svg, num, row_offset, text_svg
 
-_ARROW = "m-3.5-6 3.5 6 3.5-6"
+_ARROW = "m-4-6 4 6 4-6"
 
 
 @dataclass(frozen=True)
@@ -57,18 +56,15 @@ class Picture:
         size = f'width="{self.width}" height="{self.height}" viewBox="0 0 {self.width} {self.height}"'
         title, text = escape(self.title, quote=False), escape(self.description, quote=False)
         words = f"<title>{title}</title><desc>{text}</desc>"
+        # No ids: a page may show the same drawing twice, and an id may stand on it only once.
         if not alone:
-            # No ids: a page may show the same drawing twice, and an id may stand on it only once.
             name = f' role="img" aria-label="{escape(self.title)}"' if label else ""
-            style = f"<style>{css(alone=False)}</style>"
+            style = f"<style>{page_css()}</style>"
             return f'<svg class="ag" {size}{name}>{words if label else ""}{style}{self.body}</svg>'
-        digest = hashlib.sha256(f"{self.title}{self.description}{self.body}".encode()).hexdigest()[:8]
+        body = f'<rect class="ag-bg" width="100%" height="100%"/>{self.body}'
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="ag" {size} role="img" '
-            f'aria-labelledby="t{digest} d{digest}">'
-            f'<title id="t{digest}">{title}</title><desc id="d{digest}">{text}</desc>'
-            f"<style>{css(alone=True)}</style>"
-            f'<rect class="ag-bg" width="100%" height="100%"/>{self.body}</svg>\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="ag" {size} role="img">'
+            f"{words}<style>{file_css(body)}</style>{body}</svg>\n"
         )
 
 
@@ -84,11 +80,11 @@ def render(scene: Scene, layout: Layout, title: str | None = None) -> Picture:
     """
     top = 24 if title else 0
     parts = [text_svg(MARGIN, 18, title, "ag-w ag-h")] if title else []
-    parts.append(f'<g transform="translate(0 {top})">' if top else "<g>")
+    parts += [f'<g transform="translate(0 {top})">'] if top else []
     parts += [_wire(w, r, scene, layout) for w, r in zip(scene.wires, layout.routes, strict=True)]
     parts += [block_svg(block, layout.x[i], layout.y[i]) for i, block in enumerate(scene.blocks)]
-    parts.append("</g>")
-    lower, width, height = _caption(scene, max(layout.width, 360), top + layout.height)
+    parts += ["</g>"] if top else []
+    lower, width, height = _caption(scene, max(layout.width, 340), top + layout.height)
     if title:
         width = max(width, round(MARGIN * 2 + text_width(title, 13)))
     name, description = describe(scene, title)
@@ -112,13 +108,13 @@ def _caption(scene: Scene, width: int, y: int) -> tuple[str, int, int]:
     x, right = MARGIN, 0
     y += 10
     for symbol, text in legend(scene):
-        room = 34 + round(text_width(text, 10.5)) + 14
-        if x > MARGIN and x + room > width:
+        room = 34 + round(text_width(text, 10.5))
+        if x > MARGIN and x + room > width - MARGIN:
             x, y = MARGIN, y + 18
-        parts.append(f'<g transform="translate({x} {y})" class="ag-n {_SYMBOL_CLASS.get(symbol, "")}">')
-        parts.append(f"{_SYMBOLS[symbol]}{text_svg(34, 4, text, 'ag-w')}</g>")
-        x += room
-        right = max(right, x)
+        parts.append(f'<g transform="translate({x} {y})">{_SYMBOLS[symbol]}')
+        parts.append(f"{text_svg(34, 4, text, 'ag-w')}</g>")
+        x += room + 14
+        right = max(right, x - 14)
     for line in [part for note in notes(scene) for part in wrap(note, int((width - 2 * MARGIN) / 6.4))]:
         y += 18
         parts.append(text_svg(MARGIN, y + 4, line, "ag-w"))
@@ -126,10 +122,9 @@ def _caption(scene: Scene, width: int, y: int) -> tuple[str, int, int]:
     return "".join(parts), right + MARGIN, y + 18
 
 
-_SYMBOL_CLASS = {"leaf": "ag-accumulate"}
 _SYMBOLS = {
     "arrow": f'<path class="ag-l" d="M14-7V7{_ARROW}"/>',
-    "leaf": '<rect x="1" y="-6" width="26" height="12" rx="6"/>',
+    "leaf": '<rect class="ag-leaf" x="1" y="-6" width="26" height="12" rx="6"/>',
     "slots": '<text class="ag-i" x="7" y="3">0</text><text class="ag-i" x="21" y="3">1</text>'
     '<path class="ag-l" d="M1-7V7H27V-7"/>',
     "port": '<rect class="ag-v" x="4" y="-7" width="20" height="14" rx="3"/>'
@@ -138,8 +133,8 @@ _SYMBOLS = {
     "none": '<path class="ag-l" d="M14-9V-4"/><text class="ag-s" x="14" y="6">None</text>',
     "stub": '<path class="ag-l" d="M14-9V-4"/><text class="ag-s" x="14" y="6">→ w</text>',
     "saved": '<path class="ag-d" d="M2 0H26"/>',
-    "folded": '<rect x="8" y="-3" width="20" height="10" rx="3"/>'
-    '<rect x="4" y="-6" width="20" height="10" rx="3"/>',
+    "folded": '<g class="ag-n"><rect x="8" y="-3" width="20" height="10" rx="3"/>'
+    '<rect x="4" y="-6" width="20" height="10" rx="3"/></g>',
 }
 
 

@@ -24,7 +24,7 @@ def row_offset(block: Block, row: int) -> float:
 def block_svg(block: Block, x: int, y: int) -> str:
     """One box with all that hangs on it; its center is (x, y)."""
     left, top = x - block.width // 2, y - block.height // 2
-    kind = "" if block.kind == "op" else f" ag-{block.kind}"
+    kind = {"op": "", "accumulate": " ag-leaf"}.get(block.kind, f" ag-{block.kind}")
     parts = [f'<g class="ag-n{kind}" data-n="{block.key}">']
     if block.title:
         parts.append(f"<title>{escape(block.title, quote=False)}</title>")
