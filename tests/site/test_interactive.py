@@ -84,6 +84,16 @@ def test_the_explorers_of_a_page_stay_small(name):
 
 
 @every_chapter_with_players
+def test_without_javascript_a_player_is_a_picture_and_a_list(open_page, name):
+    page = open_page(f"{name}.html", java_script_enabled=False)
+    for player in page.locator(".iap:not(.iax *)").all():
+        expect(player.locator("svg.ag")).to_be_visible()
+        expect(player.locator("svg.ag")).to_have_accessible_name(re.compile(r"\w{3}"))
+        assert player.locator("ol > li:visible").count() > 1
+        assert player.locator("button").count() == 0
+
+
+@every_chapter_with_players
 def test_players_fit_on_a_phone(open_page, name):
     page = open_page(f"{name}.html", viewport=PHONE, has_touch=True)
     for button in page.locator(".iap:not(.iax *) button").all():

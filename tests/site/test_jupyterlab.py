@@ -20,7 +20,7 @@ from playwright.sync_api import expect
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTS_IN = 60  # seconds
-FRAME = ".jp-OutputArea-output .ag-frame"
+FRAME = ".jp-OutputArea-output .ag-frame:not(.iax *, .iap *)"
 # Everything on the page at once, and no questions about news.
 SETTINGS = {
     "labconfig/page_config.json": {
@@ -32,15 +32,18 @@ THEMES = "lab/user-settings/@jupyterlab/apputils-extension/themes.jupyterlab-set
 
 
 def chapter_with_drawings():
-    """The chapter with the fewest drawings, but some, and how many it has."""
+    """Of the chapters with a player, the one with the fewest drawings, but some, and how many it has."""
     counts = {}
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         outputs = [
             output.get("data", {}).get("text/html", "") for c in cells for output in c.get("outputs", ())
         ]
-        counts[path] = sum('class="ag-frame"' in html for html in outputs)
-    assert any(counts.values()), "no chapter has a drawing"
+        drawings = [
+            html for html in outputs if 'class="ag-frame"' in html and not re.search(r'class="ia[xp]', html)
+        ]
+        counts[path] = len(drawings) if any('class="iap' in html for html in outputs) else 0
+    assert any(counts.values()), "no chapter has a drawing and a player"
     return min((count, path) for path, count in counts.items() if count)
 
 
@@ -147,6 +150,9 @@ def test_an_untrusted_notebook_shows_each_drawing_once(notebook, lab):
         assert image.evaluate("image => image.complete && image.naturalWidth > 50")
         assert len(image.get_attribute("alt")) > 20
         assert_seen(image)
+    player = notebook.locator(".iap").first
+    expect(player.locator("ol > li").first).to_be_visible()
+    expect(player.locator("button")).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
@@ -167,3 +173,6 @@ def test_a_trusted_notebook_shows_each_drawing_once(lab, request, theme):
         expect(frame.locator("svg.ag")).to_have_role("img")
         assert_seen(frame.locator("svg.ag"))
         assert assert_words_stand_out(frame.locator("svg.ag"), "text") > 1
+    player = notebook.locator(".iap").first
+    player.get_by_role("button", name="Step forward").click()
+    expect(player.get_by_role("slider")).to_have_value("1")

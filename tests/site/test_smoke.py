@@ -16,7 +16,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 from notebook_rules.view import Page  # noqa: E402
 
 PHONE = {"width": 380, "height": 800}
-FRAME = ".ag-frame:not(.iax *)"  # an explorer shows one of its frames at a time
+# Explorers and players, of which a page shows one frame or step at a time, are in test_interactive.py.
+FRAME = ".ag-frame:not(.iax *, .iap *)"
 FIGURE = ".cell_output figure img:not(.iax *)"
 
 
@@ -47,11 +48,11 @@ def outputs_of(name):
 
 
 def stored_drawings(name):
-    """How many drawings a chapter stores, those of explorers left out."""
+    """How many drawings a chapter stores, those of explorers and players left out."""
     return sum(
         "ag-frame" in attributes.get("class", "").split()
         for html in outputs_of(name)
-        if 'class="iax' not in html
+        if not re.search(r'class="ia[xp]', html)
         for _, attributes in Page(html).elements
     )
 
@@ -177,7 +178,7 @@ def test_page_is_readable_without_javascript(open_page, name):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         assert_words_stand_out(page.locator("article"), "h1, p, pre, summary")
-    folds = page.locator("article details")
+    folds = page.locator("article details:not(.iap *)")  # a player's list of steps stands open here
     for index in range(min(folds.count(), 3)):
         content = folds.nth(index).locator(":scope > :not(summary)").first
         expect(content).to_be_hidden()
