@@ -121,7 +121,7 @@ def test_a_right_value_with_a_wrong_gradient():
 def test_right_for_the_example_only():
     report = toy().check(lambda x: x**3 if x.dim() and x.numel() != 1 else x)
     assert report.status == "right by accident"
-    assert report.message.startswith("Right for the example, wrong for other inputs.")
+    assert report.message.startswith("Right for some inputs, wrong for others.")
 
 
 def test_the_smallest_failing_input_is_shown():
@@ -142,6 +142,51 @@ def test_an_error_shows_the_learners_own_line():
     assert "AttributeError in line 3 of your code: `return y.cube()`" in report.message
 
 
+@pytest.mark.parametrize("body", ["pass", "return None", "print(x**3)"])
+def test_a_forgotten_return_is_named(body):
+    report = toy().check(code(f"def cubed(x):\n    {body}\n"))
+    assert report.message == "Your function returned None. Is a `return` missing?"
+
+
+@pytest.mark.parametrize(
+    ("value", "says"), [("None", "Is a `return` missing?"), ("3", "Your function returned 3,")]
+)
+def test_what_the_check_cannot_use_is_not_called_the_learners_error(value, says):
+    task = toy(observe=lambda answer, x: {"result": answer(x).sum()})
+    report = task.check(code(f"def cubed(x):\n    return {value}\n"))
+    assert says in report.message
+    assert "raised" not in report.message
+
+
+def test_what_was_printed_is_shown_beside_what_is_wrong():
+    report = toy().check(code("def cubed(x):\n    print('x is', x.shape[0])\n    return x\n"))
+    assert ("your code printed", "x is 3") in report.evidence
+
+
+def test_lines_of_the_standard_library_are_not_the_learners():
+    report = toy().check(code("def cubed(x):\n    import json\n    return json.loads('{')\n"))
+    assert "in line 3 of your code: `return json.loads('{')`" in report.message
+
+
+def test_numbers_that_look_alike_are_shown_with_more_digits():
+    rows = dict(toy().check(lambda x: x**3 * 1.0003).evidence)
+    assert rows["your result"] != rows["expected result"]
+    assert "difference" not in rows or "1 times" not in rows["difference"]
+
+
+def test_lists_take_tensors_and_say_what_is_right_so_far():
+    three = {"kind": "list", "starter": "cubed = (..., ...)", "cases": (), "observe": None}
+    three |= {"reference": "cubed = (1, 8)", "mistakes": (Mistake("m", "No.", "cubed = (1, 4)"),)}
+    assert toy(**three).check((torch.tensor(1), torch.tensor(8.0))).passed
+    assert toy(**three).check(torch.tensor([1, 8])).passed
+    assert ("so far", "right at place 1") in toy(**three).check((1, 9)).evidence
+    assert ("so far", "2 values were asked for, yours are 1") in toy(**three).check((1,)).evidence
+
+
+def test_choices_do_not_mind_capitals():
+    assert QUESTION.check(" B ").passed
+
+
 def test_changing_an_input_is_a_side_effect():
     def cubed(x):
         x.data.mul_(1.5)
@@ -149,7 +194,7 @@ def test_changing_an_input_is_a_side_effect():
 
     report = toy(observe=None, cases=(Case("the example", lambda g: (torch.ones(2),)),)).check(cubed)
     assert report.status == "side effect"
-    assert "changed in place" in report.text()
+    assert report.message == "Right so far, but an input was changed in place."
 
 
 def test_filling_grad_is_a_side_effect():

@@ -15,7 +15,7 @@ from functools import cached_property
 import torch
 
 from . import _progress, _sandbox, _source
-from ._observe import Observation, Raised, observe_call
+from ._observe import Called, Observation, Raised, observe_call
 from ._report import Report, Solution, Text
 from ._values import freeze, write
 
@@ -76,6 +76,8 @@ class Exercise:
         Shown when it is right: why it is so.
     may_change
         Names of global state that the exercise allows an answer to change.
+    seconds, too_slow
+        The time for one case, and what to say when it is over.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Exercise:
     explains: str = ""
     may_change: tuple[str, ...] = ()
     seconds: float = _sandbox.SECONDS
+    too_slow: str = "Look for a loop that never ends."
 
     def check(self, answer: object = ...) -> Report:
         """Say whether ``answer`` is right, or what is wrong with it. Never raises on a learner's mistake."""
@@ -151,6 +154,7 @@ class Exercise:
     def _judge(self, answer: object) -> Report:
         if _source.not_attempted(answer):
             return self._report("not attempted", "Not attempted yet.", choices=self.verdicts())
+        answer = self._plain(answer)
         problem = self._wrong_kind(answer)
         if problem:
             return self._report("wrong type", problem)
@@ -160,6 +164,18 @@ class Exercise:
         # The solution first: what torch imports at its first use must not count against the learner's time.
         truth = self._truth
         return self._compare(self._observe_all(answer, self.seconds), truth)
+
+    def _plain(self, answer: object) -> object:
+        """The answer as it was meant: numbers out of tensors in a list, a choice without case or spaces."""
+        if self.kind == "list":
+            if isinstance(answer, torch.Tensor):
+                answer = answer.tolist()
+            if isinstance(answer, list | tuple):
+                one = torch.Tensor
+                return tuple(a.item() if isinstance(a, one) and a.numel() == 1 else a for a in answer)
+        if self.kind == "choice" and isinstance(answer, str):
+            return answer.strip().lower()
+        return answer
 
     def verdicts(self) -> tuple[tuple[str, str, bool, str], ...]:
         """For a question: each choice with its text, whether it is right, and what there is to say."""
@@ -181,14 +197,15 @@ class Exercise:
         first = 0 if wrong[0] == 0 else min(wrong, key=lambda i: mine[i].size)
         status, evidence = mine[first].against(truth[first])
         if 0 not in wrong and self.cases:
-            status, lead = "right by accident", "Right for the example, wrong for other inputs. "
+            status, lead = "right by accident", "Right for some inputs, wrong for others. "
         else:
             lead = ""
-        raised = mine[first].message if isinstance(mine[first].values, Raised) else ""
+        message = mine[first].headline(truth[first])
         if diagnosis:
+            raised = message if isinstance(mine[first].values, Raised) else ""
             message = f"{diagnosis.says} {raised}".strip()
-        else:
-            message = raised or "Wrong, cause unknown to this check."
+        if mine[first].printed:
+            evidence += (("your code printed", mine[first].printed),)
         return self._report(
             status,
             lead + message,
@@ -228,13 +245,15 @@ class Exercise:
             outcome = _sandbox.run(
                 lambda: self.observe(answer) if self.observe else {"answer": answer}, seconds
             )
-            return [self._observation(Case("", tuple), replace(outcome, value=("", outcome.value)))]
+            return [self._observation(Case("", tuple), replace(outcome, value=("", outcome.value)), answer)]
         found: list[Observation] = []
         for number, case in enumerate(self.cases):
             arguments = self._arguments(case, number)
-            outcome = _sandbox.run(lambda arguments=arguments: self._observe(answer, arguments), seconds)
+            call = Called(answer) if self.kind == "function" else answer
+            outcome = _sandbox.run(lambda a=arguments, call=call: self._observe(call, a), seconds)
             size = sum(a.numel() for a in arguments if isinstance(a, torch.Tensor))
-            found.append(replace(self._observation(case, outcome), size=size))
+            seen = self._observation(case, outcome, call)
+            found.append(replace(seen, size=size, printed=" ".join(outcome.printed.split())[:200]))
             if found[-1].fatal:
                 break
         return found
@@ -248,14 +267,15 @@ class Exercise:
         return made.value
 
     def _observe(self, answer: object, arguments: tuple) -> tuple[str, dict]:
+        # Written before the call, which may change them.
         written = ", ".join(write(a) for a in arguments if not callable(a))
         watch = self.observe or observe_call
         return written, watch(answer, *arguments)
 
-    def _observation(self, case: Case, outcome: _sandbox.Outcome) -> Observation:
+    def _observation(self, case: Case, outcome: _sandbox.Outcome, call: object) -> Observation:
         if outcome.expired:
             limit = f"{self.seconds:g}"
-            message = f"Stopped after {limit} seconds, still running. Look for a loop that never ends."
+            message = f"Stopped after {limit} seconds, still running. {self.too_slow}"
             return Observation(case.label, "", None, fatal=True, status="too slow", message=message)
         if outcome.error is not None:
             error = outcome.error
@@ -263,6 +283,11 @@ class Exercise:
             where = f" in line {line[0]} of your code: `{line[1]}`" if line else ""
             text = " ".join(str(error).split())
             message = f"Your code raised {type(error).__name__}{where}. The message: {text or '(none)'}"
+            if isinstance(call, Called) and call.done and not _source.passes_through(error, call.function):
+                # It was the check that could not use what came back.
+                message = f"Your function returned {write(call.returned)}, which is not what was asked for."
+                if call.returned is None:
+                    message = "Your function returned None. Is a `return` missing?"
             raised = Raised(type(error).__name__, text)
             return Observation(case.label, "", raised, status="raised", message=message)
         written, values = outcome.value

@@ -7,6 +7,8 @@ import torch
 
 from ._values import difference, freeze, same, write
 
+SIDE = "side effect: "
+
 
 @dataclass(frozen=True)
 class Raised:
@@ -14,6 +16,19 @@ class Raised:
 
     kind: str
     message: str
+
+
+class Called:
+    """A learner's function that remembers what it returned last, and whether it returned at all."""
+
+    def __init__(self, function: Callable):
+        self.function, self.returned, self.done = function, None, False
+
+    def __call__(self, *arguments, **named):
+        self.returned, self.done = None, False
+        self.returned = self.function(*arguments, **named)
+        self.done = True
+        return self.returned
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,7 @@ class Observation:
     status: str = "wrong value"
     message: str = ""
     size: int = 0  # elements in all tensor arguments
+    printed: str = ""
 
     def equals(self, other: "Observation") -> bool:
         if isinstance(self.values, Raised) or isinstance(other.values, Raised):
@@ -42,20 +58,59 @@ class Observation:
                 rows.append((f"expected {key}", write(true.values[key])))
             status = "raised" if isinstance(self.values, Raised) else "wrong value"
             return status, tuple(row for row in rows if row[1])
-        key = next(key for key in true.values if not same(self.values.get(key), true.values[key]))
+        key = self.first_difference(true)
         status = "wrong value"
         if key.startswith("gradient"):
             status = "wrong gradient"
-        elif key.startswith("side effect"):
+        elif key.startswith(SIDE):
             status = "side effect"
         mine, expected = self.values.get(key), true.values[key]
-        rows = [("input", self.arguments), (f"your {key}", write(mine)), (f"expected {key}", write(expected))]
-        note = difference(mine, expected)
-        if note:
-            rows.append(("difference", note))
         if key == "answer":
-            rows = rows[1:2]  # the expected answer would give the exercise away
+            # The expected answer would give the exercise away.
+            rows = [("your answer", write(mine)), ("so far", _so_far(mine, expected))]
+        elif key.startswith(SIDE):
+            rows = [("input", self.arguments)]
+        else:
+            shown, wanted = write(mine), write(expected)
+            if shown == wanted:
+                shown, wanted = write(mine, digits=12), write(expected, digits=12)
+            rows = [("input", self.arguments), (f"your {key}", shown), (f"expected {key}", wanted)]
+            rows.append(("difference", difference(mine, expected)))
         return status, tuple(row for row in rows if row[1])
+
+    def first_difference(self, true: "Observation") -> str:
+        """The first thing in which this differs from the truth."""
+        return next(key for key in true.values if not same(self.values.get(key), true.values[key]))
+
+    def headline(self, true: "Observation") -> str:
+        """What is wrong, where no known mistake explains it."""
+        if isinstance(self.values, Raised):
+            return self.message
+        key = self.first_difference(true)
+        mine = self.values.get(key)
+        if key.startswith(SIDE):
+            which = "" if isinstance(mine, bool) else ": " + ", ".join(map(str, mine))
+            return f"Right so far, but {key.removeprefix(SIDE)}{which}."
+        if mine is None and true.values[key] is not None and key == "result":
+            return "Your function returned None. Is a `return` missing?"
+        if key == "answer":
+            return "Not right."
+        return f"The {key} is wrong, cause unknown to this check."
+
+
+def _so_far(mine: object, true: object) -> str:
+    """How much of a list is right, without saying what the rest should be."""
+    if not (isinstance(mine, tuple) and isinstance(true, tuple)):
+        return ""
+    if all(isinstance(item, str) for item in true):
+        right = len(set(mine) & set(true))
+        return (
+            f"{right} of yours belong there, {len(set(mine)) - right} do not, {len(true) - right} are missing"
+        )
+    if len(mine) != len(true):
+        return f"{len(true)} values were asked for, yours are {len(mine)}"
+    places = [str(i) for i, pair in enumerate(zip(mine, true, strict=True), 1) if same(*pair)]
+    return f"right at place {', '.join(places)}" if places else "none of the places is right yet"
 
 
 def observe_names(answer: object) -> dict:

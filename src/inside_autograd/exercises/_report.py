@@ -86,7 +86,8 @@ class Report(Shown):
     def body(self) -> str:
         mark = _MARKS.get(self.status, "✗")
         message = _code(self.message)
-        parts = [f'<p><span class="s">{mark} {html.escape(self.title)}.</span> {message}</p>']
+        stop = "" if self.title.endswith(("?", "!", ".")) else "."
+        parts = [f'<p><span class="s">{mark} {html.escape(self.title)}{stop}</span> {message}</p>']
         if self.explains:
             parts.append(f"<p>{_code(self.explains)}</p>")
         if self.case:

@@ -4,6 +4,7 @@ import ast
 import inspect
 import itertools
 import linecache
+import sysconfig
 import textwrap
 import traceback
 from pathlib import Path
@@ -11,7 +12,12 @@ from pathlib import Path
 import torch
 
 _counter = itertools.count(1)
-_PACKAGES = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent))
+# Whatever lies here was not written by the learner: this package, installed ones, Python's own modules.
+_NOT_THEIRS = (
+    str(Path(__file__).parent.parent),
+    str(Path(torch.__file__).parent),
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+)
 
 
 def execute(code: str, name: str) -> object:
@@ -77,8 +83,15 @@ def own_line(error: BaseException) -> tuple[int, str] | None:
     """Line number and text of the last line of the learner's own code in the traceback of ``error``."""
     found = None
     for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename.startswith(_PACKAGES) or "importlib" in frame.filename:
+        if frame.filename.startswith((*_NOT_THEIRS, "<frozen ")):
             continue
         if frame.line:
             found = (frame.lineno or 0, frame.line.strip())
     return found
+
+
+def passes_through(error: BaseException, function: object) -> bool:
+    """Whether the traceback of ``error`` has a frame from the file (or notebook cell) of ``function``."""
+    code = getattr(function, "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    return code is not None and any(frame.filename == code.co_filename for frame in frames)

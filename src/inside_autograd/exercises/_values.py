@@ -53,19 +53,20 @@ def _same_tensor(mine: object, true: object) -> bool:
     return bool(torch.allclose(mine, true, rtol=rtol, atol=rtol, equal_nan=True))
 
 
-def write(value: object) -> str:
+def write(value: object, digits: int = 5) -> str:
     """``value`` in a few words, for a report: ``2``, ``[1, 2.5]``, ``a tensor of shape (3, 4), …``."""
     if isinstance(value, torch.Tensor):
-        return _write_tensor(value)
+        return _write_tensor(value, digits)
     if isinstance(value, bool) or value is None:
         return str(value)
     if isinstance(value, int | float):
-        return f"{value:.6g}" if isinstance(value, float) else str(value)
+        return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
     if isinstance(value, tuple | list):
-        inner = ", ".join(write(item) for item in value[:8])
-        return f"({inner}{', …' if len(value) > 8 else ''})"
+        inner = ", ".join(write(item, digits) for item in value[:8])
+        end = ", …" if len(value) > 8 else "," if len(value) == 1 else ""
+        return f"({inner}{end})"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {write(item)}" for key, item in list(value.items())[:8]) + "}"
+        return "{" + ", ".join(f"{key}: {write(item, digits)}" for key, item in list(value.items())[:8]) + "}"
     if isinstance(value, str):
         return repr(value if len(value) <= 60 else value[:57] + "...")
     if isinstance(value, type):
@@ -73,26 +74,26 @@ def write(value: object) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def _write_tensor(tensor: torch.Tensor) -> str:
+def _write_tensor(tensor: torch.Tensor, digits: int) -> str:
     try:
         if tensor.numel() > 12 or tensor.is_sparse:
-            first = _numbers(tensor.flatten()[:4].tolist())
+            first = _numbers(tensor.flatten()[:4].tolist(), digits)
             return f"a tensor of shape {tuple(tensor.shape)}, first values {first}"
         dtype = "" if tensor.dtype in (torch.float32, torch.int64, torch.bool) else f" ({_dtype(tensor)})"
         if tensor.numel() == 0:
             return f"an empty tensor of shape {tuple(tensor.shape)}{dtype}"
-        return _numbers(tensor.tolist()) + dtype
+        return _numbers(tensor.tolist(), digits) + dtype
     except RuntimeError:
         return f"a tensor of type {_dtype(tensor)}"
 
 
-def _numbers(value: object) -> str:
+def _numbers(value: object, digits: int) -> str:
     if isinstance(value, list):
-        return "[" + ", ".join(_numbers(item) for item in value) + "]"
+        return "[" + ", ".join(_numbers(item, digits) for item in value) + "]"
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, float):
-        return f"{value:.5g}"
+        return f"{value:.{digits}g}"
     return str(value)
 
 
@@ -111,7 +112,9 @@ def difference(mine: object, true: object) -> str:
     if mine.dtype != true.dtype:
         return f"The dtype is {_dtype(mine)}, expected {_dtype(true)}."
     factor = _factor(mine, true)
-    return f"Every value is {factor:.4g} times the true one." if factor is not None else ""
+    if factor is None or f"{factor:.4g}" == "1":
+        return ""
+    return f"Every value is {factor:.4g} times the true one."
 
 
 def _factor(mine: torch.Tensor, true: torch.Tensor) -> float | None:

@@ -28,19 +28,18 @@ Write the three numbers in order. Then run the three in a cell of your own and c
         "`x` is used more than once in 1 and 3. Each use is a path from `y` to `x`, and the paths are "
         "summed.",
         "In 2, ask what happens to `x - w` when `w` grows a little.",
-        "For 1 the paths give `w`, `x` and `x`. For 3 they give `w * x` twice.",
+        "Go through the uses of `x` in 1 one by one, keep everything else fixed, and add up.",
     ),
     reference="three = (8, -2, 12)",
     explains=(
-        "The paths from `y` to the leaf are summed: `w + x + x = 8`, then `-2 * (x - w) = -2`, "
-        "then `w * x + x * w = 12`."
+        "The paths from `y` to the leaf are summed: `w + x + x = 8`, then `-2 * (x - w) = -2`, then `w * x "
+        "+ x * w = 12`."
     ),
     mistakes=(
         Mistake(
             "one path",
             "In 1 and 3 you followed one use of `x` where there are two. Each use of a tensor is a path of "
-            "its own, "
-            "and their gradients are summed.",
+            "its own, and their gradients are summed.",
             "three = (5, -2, 6)",
         ),
         Mistake(
@@ -86,11 +85,12 @@ numeric_gradient = Exercise(
     minutes=8,
     difficulty=2,
     statement="""
-Write `numeric_gradient(f, x, h)`. It returns the gradient of `f` at `x` by **central differences**: for each
-element on its own, `(f(x with +h there) - f(x with -h there)) / (2 * h)`.
+Write `numeric_gradient(f, x, h)`. It returns the gradient of `f` at `x` by **central differences**: for
+each element on its own, `(f(x with +h there) - f(x with -h there)) / (2 * h)`.
 
 - `f` takes a tensor and returns a tensor with one element.
-- `x` is a float64 tensor of any shape, and must be unchanged afterwards.
+- `x` is a float64 tensor of any shape: without dimensions, empty, or a transposed view too. It must be
+  unchanged afterwards.
 - The result has the shape and dtype of `x`.
 
 For example, `numeric_gradient(lambda x: (x**3).sum(), x, 2**-10)` is close to `3 * x**2`.
@@ -99,9 +99,11 @@ For example, `numeric_gradient(lambda x: (x**3).sum(), x, 2**-10)` is close to `
     starter="def numeric_gradient(f, x, h):\n    ...",
     answer="numeric_gradient",
     hints=(
-        "Make one step tensor per element: zeros everywhere, `h` at one place.",
-        "`step = torch.zeros_like(x)` and `step.view(-1)[i] = h` set one place, whatever the shape of `x`.",
-        "Collect `(f(x + step) - f(x - step)) / (2 * h)` for each `i`, stack, and reshape like `x`.",
+        "Make one step per element: zeros everywhere, `h` at one place.",
+        "Make the step flat: `step = torch.zeros(x.numel(), dtype=x.dtype)`, then `step[i] = h`. "
+        "`step.reshape(x.shape)` has the shape of `x`, whatever that is.",
+        "Begin with a flat `result` of zeros, put `(f(x + step) - f(x - step)) / (2 * h)` at place `i` for "
+        "each `i`, and return `result.reshape(x.shape)`.",
     ),
     reference="""
 def numeric_gradient(f, x, h):
@@ -126,15 +128,14 @@ def numeric_gradient(f, x, h):
 """,
     ),
     explains=(
-        "The two evaluations cancel the even powers of `h`, so the error shrinks with `h**2`, "
-        "and not with `h` as for a one-sided difference."
+        "The two evaluations cancel the even powers of `h`, so the error shrinks with `h**2`, and not with "
+        "`h` as for a one-sided difference."
     ),
     mistakes=(
         Mistake(
             "one-sided",
             "You compared `f(x + h)` with `f(x)`. That is a one-sided difference: its error shrinks with "
-            "`h`, "
-            "and the central one's with `h**2`.",
+            "`h`, and the central one's with `h**2`.",
             """
 def numeric_gradient(f, x, h):
     result = torch.zeros(x.shape, dtype=x.dtype)
@@ -161,12 +162,31 @@ def numeric_gradient(f, x, h):
         ),
         Mistake(
             "all at once",
-            "You moved all elements together. That gives one number, the sum of all partial derivatives, "
-            "at every "
-            "place. Move one element at a time.",
+            "You moved all elements together. That gives one number, the sum of all partial derivatives, at "
+            "every place. Move one element at a time.",
             """
 def numeric_gradient(f, x, h):
     return torch.full(x.shape, float(f(x + h) - f(x - h)) / (2 * h), dtype=x.dtype)
+""",
+        ),
+        Mistake(
+            "one number",
+            "You return one number, the slope when all elements move together. Move one element at a time, "
+            "and return a tensor of the shape of `x`.",
+            """
+def numeric_gradient(f, x, h):
+    return (f(x + h) - f(x - h)) / (2 * h)
+""",
+        ),
+        Mistake(
+            "exact",
+            "This is the exact gradient, and not the difference for this `h`. It is what the check is to be "
+            "compared with: compute it from two values of `f`, without calculus and without autograd.",
+            """
+def numeric_gradient(f, x, h):
+    x = x.clone().requires_grad_()
+    f(x).backward()
+    return x.grad
 """,
         ),
         Mistake(
@@ -248,8 +268,8 @@ one_branch = Exercise(
 Write `bend(x, slope)` for a tensor `x` without dimensions: `x * x` where `x` is above 1, and `slope * x`
 otherwise.
 
-The graph must hold **only the branch that was taken**: two nodes, a multiplication and the leaf. Values and
-gradients must be right on both sides, and at 1.
+The graph of the result must hold **only the branch that was taken**: two nodes, one operation and the
+leaf. Values and gradients must be right on both sides, and at 1.
 """,
     kind="function",
     starter="def bend(x, slope):\n    ...",
@@ -269,8 +289,8 @@ def bend(x, slope):
         "\ndef bend(x, slope):\n    factor = x if x > 1 else slope\n    return x * factor\n",
     ),
     explains=(
-        "A Python `if` picks a line before anything is recorded, so the other line leaves no trace. "
-        "`torch.where` computes both and records both."
+        "The graph of a result holds what led to it. An `if` gives you one branch; `torch.where` combines "
+        "both, so both are in its graph."
     ),
     mistakes=(
         Mistake(
@@ -281,8 +301,8 @@ def bend(x, slope):
         ),
         Mistake(
             "mask",
-            "Values and gradients are right, but multiplying by a mask computes both branches and adds "
-            "more nodes.",
+            "Values and gradients are right, but multiplying by a mask computes both branches and adds more "
+            "nodes.",
             """
 def bend(x, slope):
     above = (x > 1).float()
@@ -303,8 +323,7 @@ def bend(x, slope):
         Mistake(
             "left the graph",
             "The values are right, but there is no gradient: you computed with a Python number or a "
-            "detached tensor, "
-            "and the graph ends there.",
+            "detached tensor, and the graph ends there.",
             "\ndef bend(x, slope):\n    v = x.detach()\n    return v * v if v > 1 else slope * v\n",
         ),
         Mistake(
@@ -365,15 +384,13 @@ def vjp(x, v):
     ),
     explains=(
         "This is `v` times the Jacobian. Backward multiplies from the left like this at every node, and "
-        "never "
-        "builds the Jacobian."
+        "never builds the Jacobian."
     ),
     mistakes=(
         Mistake(
             "transposed",
             "This is the Jacobian times `v`, which is what forward mode computes. Backward multiplies `v` "
-            "from the "
-            "left: sum over the outputs, for each input.",
+            "from the left: sum over the outputs, for each input.",
             """
 def vjp(x, v):
     J = torch.tensor([[x[1], x[0]], [2 * x[0], 0.0]])
@@ -393,8 +410,7 @@ def vjp(x, v):
         Mistake(
             "element by element",
             "You multiplied the sum of each column by the `v` of the same position. Each `v[i]` belongs to "
-            "an output, "
-            "not to an input.",
+            "an output, not to an input.",
             "\ndef vjp(x, v):\n    return torch.stack([x[1] + 2 * x[0], x[0]]) * v\n",
         ),
         Mistake(

@@ -14,7 +14,8 @@ count_nodes = Exercise(
     minutes=3,
     difficulty=1,
     statement="""
-`a` and `b` are leaves that require grad. How many nodes does the backward graph of `y` have, leaves included,
+`a` and `b` are leaves that require grad. How many nodes does the backward graph of `y` have, leaves
+included,
 
 1. after `s = a + b` and `y = s * s`
 2. after `y = (a + b) * (a + b)`
@@ -30,15 +31,14 @@ Write both numbers in order. Draw the two graphs afterwards.
     ),
     reference="nodes = (4, 5)",
     explains=(
-        "One multiplication, one AccumulateGrad for each of `a` and `b`, and one addition in 1 but two in 2: "
-        "torch does not notice that the two sums are the same."
+        "One multiplication, one AccumulateGrad for each of `a` and `b`, and one addition in 1 but two in "
+        "2: torch does not notice that the two sums are the same."
     ),
     mistakes=(
         Mistake(
             "same",
             "The second line runs the addition twice, and every operation that runs leaves a node. Torch "
-            "does not "
-            "look for equal results.",
+            "does not look for equal results.",
             "nodes = (4, 4)",
         ),
         Mistake(
@@ -103,6 +103,11 @@ def _is_leaf():
     return leaves["c"], leaves
 
 
+def _equal_values():
+    leaves = {name: torch.tensor(1.0, requires_grad=True) for name in "abc"}
+    return leaves["a"] * leaves["b"] + leaves["c"], leaves
+
+
 def _detached():
     leaves = _three()
     return leaves["a"] * leaves["b"].detach() + leaves["c"], leaves
@@ -131,10 +136,10 @@ find_leaves = Exercise(
     minutes=8,
     difficulty=2,
     statement="""
-Write `leaves(y)`. It returns a list of the leaf tensors that `y.backward()` would give a gradient to, each
-one once, in any order.
+Write `leaves(y)`. It returns a list of the leaf tensors that `y.backward()` would give a gradient to,
+each one once, in any order.
 
-- It must not run backward.
+- `.grad` must stay as it is.
 - Long chains and graphs with very many paths must work.
 - If `y` is itself a leaf that requires grad, the list holds `y`.
 """,
@@ -175,15 +180,13 @@ def leaves(y):
     ),
     explains=(
         "A set of seen nodes makes the walk as long as the graph, not as its paths; a list in place of "
-        "recursion "
-        "makes it as deep as you like."
+        "recursion makes it as deep as you like."
     ),
     mistakes=(
         Mistake(
             "twice",
             "A leaf that is used twice is in your list twice: two arrows end at its node. Remember which "
-            "nodes you "
-            "have seen.",
+            "nodes you have seen.",
             """
 def leaves(y):
     if y.grad_fn is None:
@@ -203,9 +206,8 @@ def leaves(y):
         ),
         Mistake(
             "recursion",
-            "On a long chain your function calls itself once for each node, and Python stops it near "
-            "1,000. Keep the "
-            "nodes that wait in a list.",
+            "On a long chain your function calls itself once for each node, and Python stops it near 1,000. "
+            "Keep the nodes that wait in a list.",
             """
 def leaves(y):
     found, seen = [], set()
@@ -239,8 +241,7 @@ def leaves(y):
         Mistake(
             "leaf itself",
             "For most graphs this is right. When `y` is itself a leaf, its `grad_fn` is `None` and the "
-            "answer is "
-            "`[y]`, and not an empty list.",
+            "answer is `[y]`, and not an empty list.",
             """
 def leaves(y):
     found, seen, waiting = [], set(), [y.grad_fn]
@@ -275,10 +276,12 @@ def leaves(y):
         _graph_case("one output of an operation with several", _one_apart),
         _graph_case("`y` is a leaf", _is_leaf),
         _graph_case("a detached tensor on the way", _detached),
+        _graph_case("three leaves with the same value", _equal_values),
         _graph_case("a chain of 1,400 additions", _chain),
         _graph_case("60 times `y = y + y`", _diamonds),
     ),
     observe=_observe_leaves,
+    too_slow="The number of paths doubles with each `y + y`: remember the nodes that you have seen.",
 )
 
 
@@ -288,7 +291,8 @@ def leaves(y):
 def _observe_outputs(answer, build: Callable) -> dict:
     y, node = build()
     found = answer(y, node)
-    return {"outputs used": tuple(found) if isinstance(found, list | tuple | set) else found}
+    is_list = isinstance(found, list)
+    return {"outputs used": tuple(found) if is_list else found, "kind of the result": type(found).__name__}
 
 
 def _table(rows: int = 4) -> torch.Tensor:
@@ -337,8 +341,8 @@ outputs_used = Exercise(
     minutes=7,
     difficulty=2,
     statement="""
-`node` belongs to an operation with several outputs, such as `unbind`. Write `outputs_used(y, node)`: a sorted
-list of the numbers of those outputs that `y` was computed from, each once.
+`node` belongs to an operation with several outputs, such as `unbind`. Write `outputs_used(y, node)`: a
+sorted list of the numbers of those outputs that `y` was computed from, each once.
 
 After `rows = table.unbind()` and `y = rows[0] * rows[2]`, the answer is `[0, 2]`. If `y` is one of the
 outputs itself, that output counts. If the graph of `y` does not hold `node`, the answer is `[]`.
@@ -368,15 +372,14 @@ def outputs_used(y, node):
     return sorted(used)
 """,
     explains=(
-        "The number in a pair of `next_functions` says which gradient of the target the arrow delivers, "
-        "and so which output was used."
+        "The number in a pair of `next_functions` says which gradient of the target the arrow delivers, and "
+        "so which output was used."
     ),
     mistakes=(
         Mistake(
             "slot",
             "You returned the positions in `next_functions`, which say which input of the later operation "
-            "it was. "
-            "The number of the output is the second half of the pair.",
+            "it was. The number of the output is the second half of the pair.",
             """
 def outputs_used(y, node):
     used, seen, waiting = set(), set(), [y.grad_fn]
@@ -522,11 +525,11 @@ no_gradient = Exercise(
     difficulty=3,
     statement="""
 Write `no_gradient(model, loss)`: a list of the names of those parameters of `model`, in the order of
-`named_parameters()`, that `loss.backward()` would leave without a gradient. Say so **before** backward: do
-not run it, and leave `.grad` alone.
+`named_parameters()`, that `loss.backward()` would leave without a gradient. Say so **before** backward:
+leave `.grad` alone, and leave the graph whole, so that backward can still run.
 
-A parameter may be missing because its layer is not used, because it is frozen, or because something between
-it and the loss was detached.
+A parameter may be missing because its layer is not used, because it is frozen, or because something
+between it and the loss was detached.
 """,
     kind="function",
     starter="def no_gradient(model, loss):\n    ...",
@@ -565,8 +568,7 @@ def no_gradient(model, loss):
         Mistake(
             "frozen only",
             "You listed the frozen parameters. One that requires grad gets nothing either, when the loss "
-            "does not "
-            "depend on it.",
+            "does not depend on it.",
             """
 def no_gradient(model, loss):
     return [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
@@ -591,9 +593,8 @@ def no_gradient(model, loss):
         ),
         Mistake(
             "by running it",
-            "The names are right, but you ran backward: the gradients are filled now, and a training step "
-            "would "
-            "count them twice.",
+            "The names are right, but `.grad` is filled now: a training step would count these gradients "
+            "twice.",
             """
 def no_gradient(model, loss):
     loss.backward(retain_graph=True)
@@ -663,8 +664,8 @@ bias, then `(None, 0)`, then the way to the weight. What does the `None` say?
     },
     reference='none_answer = "b"',
     explains=(
-        "`row` is data and does not require grad. Its slot stays, so that the others keep their places, "
-        "and backward does not compute that gradient at all."
+        "`row` is data and does not require grad. Its slot stays, so that the others keep their places, and "
+        "backward does not compute that gradient at all."
     ),
     mistakes=(
         Mistake(
@@ -676,8 +677,7 @@ bias, then `(None, 0)`, then the way to the weight. What does the `None` say?
         Mistake(
             "detached",
             "Detaching the output would take away the `grad_fn` that you are reading. The `None` is about "
-            "this "
-            "input.",
+            "this input.",
             'none_answer = "c"',
         ),
         Mistake(

@@ -37,21 +37,19 @@ Give the names of those with `is_leaf` true, such as `["a", "b"]`.
     other_right=('leaf_names = ("f", "d", "c", "a")',),
     explains=(
         "`b` and `e` were made by recorded operations. `c` left the graph, `d` is a new parameter, and `f` "
-        "never "
-        "was in a graph."
+        "never was in a graph."
     ),
     mistakes=(
         Mistake(
             "only those with a gradient",
             "`a` and `d` are the leaves that require grad. `is_leaf` is true for `c` and `f` as well: "
-            "nothing recorded "
-            "made them.",
+            "nothing recorded made them.",
             'leaf_names = ["a", "d"]',
         ),
         Mistake(
             "conversion",
-            "`double()` changes the dtype, so it makes a new tensor, and that operation is recorded: `e` "
-            "is no leaf.",
+            "`double()` changes the dtype, so it makes a new tensor, and that operation is recorded: `e` is "
+            "no leaf.",
             'leaf_names = ["a", "c", "d", "e", "f"]',
         ),
         Mistake(
@@ -116,10 +114,11 @@ freeze_part = Exercise(
     minutes=6,
     difficulty=2,
     statement="""
-Write `freeze(model, part)`. It freezes all parameters of the submodule called `part`, such as `"body"`, and
-returns a list of the parameters that are still to be trained, for the optimizer.
+Write `freeze(model, part)`. It freezes all parameters of the submodule called `part`, such as `"body"` or
+`"body.2"`, and returns a list of the parameters that are still to be trained, for the optimizer.
 
-- A network may have a part `body` and another called `body_norm`. Freezing the one must not touch the other.
+- A network may have a part `body` and another called `body_norm`. Freezing the one must not touch the
+  other.
 - Gradients must still flow **through** the frozen part to what lies before it.
 """,
     kind="function",
@@ -148,15 +147,14 @@ def freeze(model, part):
 """,
     ),
     explains=(
-        "`requires_grad=False` takes the parameters out of the graph, and nothing else: the operations stay, "
-        "so gradients pass through them."
+        "`requires_grad=False` takes the parameters out of the graph, and nothing else: the operations "
+        "stay, so gradients pass through them."
     ),
     mistakes=(
         Mistake(
             "attribute of the module",
             "Nothing is frozen: `module.requires_grad = False` makes a new attribute on the module, which "
-            "nobody reads. "
-            "Call the method `module.requires_grad_(False)`.",
+            "nobody reads. Call the method `module.requires_grad_(False)`.",
             """
 def freeze(model, part):
     model.get_submodule(part).requires_grad = False
@@ -165,9 +163,8 @@ def freeze(model, part):
         ),
         Mistake(
             "prefix too wide",
-            "`body_norm` was frozen together with `body`. Names of parameters of a part begin with "
-            "`body.`, with the "
-            "dot.",
+            "`body_norm` was frozen together with `body`. Names of parameters of a part begin with `body.`, "
+            "with the dot.",
             """
 def freeze(model, part):
     for name, parameter in model.named_parameters():
@@ -179,8 +176,7 @@ def freeze(model, part):
         Mistake(
             "returned all",
             "The right ones are frozen, but you returned every parameter. The optimizer should get those "
-            "that still "
-            "train.",
+            "that still train.",
             """
 def freeze(model, part):
     model.get_submodule(part).requires_grad_(False)
@@ -200,8 +196,7 @@ def freeze(model, part):
         Mistake(
             "data",
             "`parameter.data` makes a new tensor each time. Setting its `requires_grad` changes that one, "
-            "and not the "
-            "parameter.",
+            "and not the parameter.",
             """
 def freeze(model, part):
     frozen = list(model.get_submodule(part).parameters())
@@ -250,9 +245,8 @@ hidden_gradient = Exercise(
     minutes=6,
     difficulty=2,
     statement="""
-`h = f(x)` and `loss = g(h)`, where `x` is a leaf. Write `hidden_gradient(f, g, x)`: it returns the gradient
-of
-`loss` for `h`. Afterwards `x.grad` must hold what one `loss.backward()` puts there.
+`h = f(x)` and `loss = g(h)`, where `x` is a leaf. Write `hidden_gradient(f, g, x)`: it returns the
+gradient of `loss` for `h`. Afterwards `x.grad` must hold what one `loss.backward()` puts there.
 
 There are at least three ways. Find one, pass the check, then try the others: they all pass.
 """,
@@ -263,7 +257,7 @@ There are at least three ways. Find one, pass the check, then try the others: th
         "By default a tensor in the middle keeps no gradient. Which method asks it to?",
         "`h.retain_grad()` before backward is one way.",
         "A tensor hook, `h.register_hook(...)`, sees the gradient pass. `torch.autograd.grad(loss, h)` "
-        "returns it.",
+        "returns it, and does not go on to `x`: backward must run as well.",
     ),
     reference="""
 def hidden_gradient(f, g, x):
@@ -299,14 +293,14 @@ def hidden_gradient(f, g, x):
     ),
     explains=(
         "`retain_grad` stores it, a hook sees it, `autograd.grad` returns it. Each needs the same tensor "
-        "object "
-        "that the loss was computed from."
+        "object that the loss was computed from."
     ),
     mistakes=(
         Mistake(
             "not retained",
-            "`h` is not a leaf, so backward does not store its gradient, and `h.grad` is `None`. Ask "
-            "before backward.",
+            "Your function returned `None`. If that was `h.grad`: `h` is not a leaf, so its gradient is "
+            "kept only if you ask before backward, on the very tensor that the loss is computed from. Or is "
+            "a `return` missing?",
             """
 def hidden_gradient(f, g, x):
     h = f(x)
@@ -316,9 +310,8 @@ def hidden_gradient(f, g, x):
         ),
         Mistake(
             "x got nothing",
-            "The gradient of `h` is right, but nothing arrived in `x.grad`: backward did not go on from "
-            "`h` to `x`. "
-            "Either it never ran, or `h` was cut off by `detach`.",
+            "The gradient of `h` is right, but nothing arrived in `x.grad`: backward did not go on from `h` "
+            "to `x`. Either it never ran, or `h` was cut off by `detach`.",
             """
 def hidden_gradient(f, g, x):
     h = f(x).detach().requires_grad_()
@@ -379,7 +372,7 @@ def _observe_leaf(answer, values: torch.Tensor) -> dict:
     before = values.clone()
     made = answer(values)
     seen = {
-        "result": made,
+        "result": made.detach().clone(),
         "is_leaf": made.is_leaf,
         "requires_grad": made.requires_grad,
         "side effect: the given tensor was changed": not torch.equal(values, before),
@@ -404,17 +397,16 @@ make_leaf = Exercise(
     minutes=4,
     difficulty=1,
     statement="""
-Somebody wrote `img = values.requires_grad_() * 0.5` and handed `img` to an optimizer, which refused it. Write
-`start(values)`: it returns a tensor with the numbers `values * 0.5` that an optimizer takes. `values` must
-stay as
-it is.
+Somebody wrote `img = values.requires_grad_() * 0.5` and handed `img` to an optimizer, which refused it.
+Write `start(values)`: it returns a tensor with the numbers `values * 0.5` that an optimizer takes **and
+moves**: a leaf that requires grad. `values` must stay as it is.
 """,
     kind="function",
     starter="def start(values):\n    ...",
     answer="start",
     hints=(
-        "The multiplication was recorded, so its result is no leaf. Which comes first, the multiplication or "
-        "`requires_grad`?",
+        "The multiplication was recorded, so its result is no leaf. Which comes first, the multiplication "
+        "or `requires_grad`?",
         "`requires_grad_()` as the last step makes the product itself the leaf.",
     ),
     reference="""
@@ -448,16 +440,10 @@ def start(values):
             "\ndef start(values):\n    return values.clone().requires_grad_()\n",
         ),
         Mistake(
-            "retain_grad",
-            "`retain_grad` stores a gradient for a tensor in the middle. It does not make it a leaf, and "
-            "optimizers "
-            "take leaves only.",
-            """
-def start(values):
-    img = values.clone().requires_grad_() * 0.5
-    img.retain_grad()
-    return img
-""",
+            "not a leaf",
+            "It is not a leaf: an operation was recorded after `requires_grad` was set. Optimizers take "
+            "leaves only, and `retain_grad` does not change that.",
+            "\ndef start(values):\n    return values.clone().requires_grad_() * 0.5\n",
         ),
     ),
     cases=(
@@ -492,9 +478,9 @@ numbers_out = Exercise(
     minutes=4,
     difficulty=1,
     statement="""
-`t.numpy()` raises when `t` requires grad. Write `numbers(t)`: it returns a NumPy array with the numbers of
-`t` that
-belongs to the caller. Changing the array must not change `t`, and `t` must stay as it is.
+`t.numpy()` raises when `t` requires grad. Write `numbers(t)`: it returns a NumPy array with the numbers
+and the dtype of `t`, which belongs to the caller. Changing the array must not change `t`, and `t` must
+stay as it is.
 """,
     kind="function",
     starter="def numbers(t):\n    ...",
@@ -516,9 +502,8 @@ def numbers(t):
     mistakes=(
         Mistake(
             "shared",
-            "The numbers are right, but the array lies on the memory of `t`. Whoever changes it changes "
-            "the tensor, "
-            "and autograd does not notice.",
+            "The numbers are right, but the array lies on the memory of `t`. Whoever changes it changes the "
+            "tensor, and autograd does not notice.",
             "\ndef numbers(t):\n    return t.detach().numpy()\n",
         ),
         Mistake(
@@ -573,15 +558,14 @@ data_or_detach = Exercise(
     },
     reference='data_answer = "b"',
     explains=(
-        "`.data` shares the memory but has a version counter of its own. The saved result is zero now, "
-        "so the slope `s * (1 - s)` is zero, and nobody is told. With `detach()` you would get the error."
+        "`.data` shares the memory but has a version counter of its own. The saved result is zero now, so "
+        "the slope `s * (1 - s)` is zero, and nobody is told. With `detach()` you would get the error."
     ),
     mistakes=(
         Mistake(
             "error",
             "That is what `s.detach().zero_()` gives, because `detach` shares the version counter. `.data` "
-            "does not, "
-            "so the check sees nothing.",
+            "does not, so the check sees nothing.",
             'data_answer = "a"',
         ),
         Mistake(

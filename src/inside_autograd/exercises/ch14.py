@@ -17,8 +17,7 @@ what_is_saved = Exercise(
     difficulty=1,
     statement="""
 `x` and `y` are large leaves of the same shape, and both require grad. Which of these results have a node
-that keeps a
-tensor as large as `x`?
+that keeps a tensor as large as `x`?
 
 - `a`: `x + 2`
 - `b`: `x * y`
@@ -39,9 +38,8 @@ Answer with a list of letters.
     ),
     reference='large = ["b", "c", "f"]',
     explains=(
-        "`x * y` keeps both factors, `exp` and `relu` their results. The slopes of the others do not "
-        "depend on `x`: "
-        "`x * 2` keeps the 2, and `x + 2` and `sum` keep no tensor."
+        "`x * y` keeps both factors, `exp` and `relu` their results. The slopes of the others do not depend "
+        "on `x`: `x * 2` keeps the 2, and `x + 2` and `sum` keep no tensor."
     ),
     mistakes=(
         Mistake(
@@ -80,8 +78,7 @@ keeps_alive = Exercise(
     difficulty=1,
     statement="""
 A training loop makes a `loss` at each step, from hidden values `h`, and runs `loss.backward()`. Which of
-these lines
-keep nodes of that step's graph alive after the step?
+these lines keep nodes of that step's graph alive after the step?
 
 - `a`: `history.append(loss)`
 - `b`: `history.append(loss.item())`
@@ -96,15 +93,13 @@ Answer with a list of letters.
     answer="alive",
     hints=(
         "A tensor holds its `grad_fn`, a node holds the nodes below it. Which of the lines keep a tensor "
-        "with a "
-        "`grad_fn`?",
+        "with a `grad_fn`?",
         "`item()` gives a Python number, `detach()` a tensor without `grad_fn`. Is an index an operation?",
     ),
     reference='alive = ["a", "c", "e"]',
     explains=(
         "Whoever holds a tensor with a `grad_fn` holds every node below it. Backward frees what the nodes "
-        "saved, "
-        "but not the nodes."
+        "saved, but not the nodes."
     ),
     mistakes=(
         Mistake(
@@ -181,9 +176,9 @@ average_loss = Exercise(
 `losses` yields the loss of one step after the other, each a tensor on which backward has run. Write
 `average(losses)`: it returns their average as a Python `float`.
 
-At no time may more than one step's graph be alive. (The loop variable of the last step counts: a step's
-graph goes
-when the next loss takes its name.) There may be any number of steps, at least one.
+At no time may the graphs of two steps be alive: the old loss must be gone **before** the next one is
+made. Mind the name in your loop, which holds it until then. There may be any number of steps, at least
+one.
 """,
     kind="function",
     starter="def average(losses):\n    ...",
@@ -192,8 +187,7 @@ when the next loss takes its name.) There may be any number of steps, at least o
         "What you keep from step to step decides. A Python number leads nowhere.",
         "`loss.item()` is that number. Add the numbers up, and count.",
         "The name in your loop still holds the old loss while the next one is made. `del loss` at the end "
-        "of the "
-        "loop's body lets go.",
+        "of the loop's body lets go.",
     ),
     reference="""
 def average(losses):
@@ -222,15 +216,13 @@ def average(losses):
     ),
     explains=(
         "A number from `item()` or a detached tensor leads to no node. A sum of losses, or a list of them, "
-        "leads to "
-        "the graph of every step."
+        "leads to the graph of every step."
     ),
     mistakes=(
         Mistake(
             "sum of tensors",
-            "The average is right, but adding up the losses themselves records each addition, and the sum "
-            "leads to the "
-            "graph of every step.",
+            "The average is right, but the graphs of all steps are alive at the same time: you keep the "
+            "losses themselves, in a list or in a sum that was recorded.",
             """
 def average(losses):
     total, count = 0.0, 0
@@ -244,8 +236,7 @@ def average(losses):
         Mistake(
             "loop variable",
             "Nearly: the name in your loop still holds the last loss while the next one is made, so two "
-            "graphs are "
-            "alive. `del loss` at the end of the body lets go.",
+            "graphs are alive. `del loss` at the end of the body lets go.",
             """
 def average(losses):
     total, count = 0.0, 0
@@ -355,10 +346,9 @@ longest_path = Exercise(
     difficulty=3,
     statement="""
 Write `depth(y)`: the number of nodes on the longest path from `y.grad_fn` down to a leaf, both ends
-counted. For
-`y = x.exp()` it is 2: the exponential and the AccumulateGrad of `x`.
+counted. For `y = x.exp()` it is 2: the exponential and the AccumulateGrad of `x`.
 
-Chains of 1,400 nodes and graphs with very many paths must work, within a second.
+Chains of 1,400 nodes and graphs with very many paths must work.
 """,
     kind="function",
     starter="def depth(y):\n    ...",
@@ -366,11 +356,9 @@ Chains of 1,400 nodes and graphs with very many paths must work, within a second
     hints=(
         "The depth of a node is 1 plus the largest depth among the nodes it points to.",
         "So you need the nodes below first. Put a node on a stack, then those below it; when they are all "
-        "known, "
-        "the node itself can be settled.",
+        "known, the node itself can be settled.",
         "Keep a dict from node to depth. Look at the top of the stack: if something below is not in the "
-        "dict yet, "
-        "push it; otherwise pop, and settle.",
+        "dict yet, push it; otherwise pop, and settle.",
     ),
     reference="""
 def depth(y):
@@ -398,15 +386,13 @@ def depth(y):
     ),
     explains=(
         "Each node is settled once, after those below it. That is a depth-first walk with a stack of your "
-        "own in place "
-        "of Python's."
+        "own in place of Python's."
     ),
     mistakes=(
         Mistake(
             "recursion",
             "On the long chain your function calls itself once for each node, and Python stops it near "
-            "1,000. Keep a "
-            "stack of your own.",
+            "1,000. Keep a stack of your own.",
             """
 def depth(y):
     known = {}
@@ -423,8 +409,7 @@ def depth(y):
         Mistake(
             "shortest",
             "This is the length of the shortest path to a leaf. A node that is near the top by one way may "
-            "be deep by "
-            "another.",
+            "be deep by another.",
             """
 def depth(y):
     layer, count = [y.grad_fn], 1
@@ -436,9 +421,8 @@ def depth(y):
         ),
         Mistake(
             "first reached",
-            "You settle each node when you first reach it, level by level. A longer way may reach it "
-            "later, and then "
-            "it lies deeper.",
+            "You settle each node when you first reach it, level by level. A longer way may reach it later, "
+            "and then it lies deeper.",
             """
 def depth(y):
     seen, layer, count = {y.grad_fn}, [y.grad_fn], 0
@@ -501,6 +485,7 @@ def depth(y):
         _depth_case("a chain of 1,400 additions", _chain),
     ),
     observe=_observe_depth,
+    too_slow="The number of paths doubles with each `y + y`: settle each node once, and remember its depth.",
 )
 
 
@@ -537,9 +522,9 @@ slim_softplus = Exercise(
     minutes=8,
     difficulty=3,
     statement="""
-The softplus function is `log(1 + exp(x))`. Written like that, the graph keeps two tensors as large as `x`,
-besides
-`x`. Write `softplus(x)` with the same values and gradients whose graph keeps **nothing besides `x`**.
+The softplus function is `log(1 + exp(x))`. Written like that, the graph keeps two tensors as large as
+`x`, besides `x`. Write `softplus(x)` with the same values and gradients whose graph keeps **nothing
+besides `x`**.
 
 The check counts saved bytes. You may use anything in torch.
 """,
@@ -585,16 +570,14 @@ def softplus(x):
     mistakes=(
         Mistake(
             "as given",
-            "Values and gradients are right. But `exp` keeps its result, and `log` keeps its input: two "
-            "tensors as "
-            "large as `x`.",
+            "Values and gradients are right. But the graph keeps as much as that of `log(1 + exp(x))`: two "
+            "tensors as large as `x`, besides `x`.",
             "\ndef softplus(x):\n    return torch.log(1 + torch.exp(x))\n",
         ),
         Mistake(
             "log1p",
             "`log1p` spares the addition, and it shares one tensor with `exp`, which kept its result. One "
-            "tensor as "
-            "large as `x` is still there.",
+            "tensor as large as `x` is still there.",
             "\ndef softplus(x):\n    return torch.log1p(torch.exp(x))\n",
         ),
         Mistake(
@@ -630,9 +613,8 @@ backward_twice = Exercise(
     minutes=2,
     difficulty=1,
     statement="""
-`x` is a leaf with three elements. `backward()` is called twice on the same result. For which of these does
-the second
-call raise?
+`x` is a leaf with three elements. `backward()` is called twice on the same result. For which of these
+does the second call raise?
 """,
     kind="choice",
     starter="twice_answer = ...",

@@ -36,8 +36,7 @@ What are `x.grad` and `g` now?
     reference='grad_answer = "c"',
     explains=(
         "`autograd.grad` returns its result and leaves `.grad` alone. Its three paths give 3 + 3 + 1 = 7, "
-        "and the "
-        "earlier 6 is not added."
+        "and the earlier 6 is not added."
     ),
     mistakes=(
         Mistake(
@@ -80,10 +79,9 @@ vjp_of_matmul = Exercise(
     minutes=8,
     difficulty=2,
     statement="""
-`y = w @ x` with `w` of shape `(m, n)`, `x` of shape `(n,)`, and `v` of shape `(m,)` arriving at `y`. Write
-`vjp(w, x, v)`: the two gradients that `y.backward(v)` would give, as a tuple `(for w, for x)`. No autograd,
-only
-arithmetic.
+`y = w @ x` with `w` of shape `(m, n)`, `x` of shape `(n,)`, and `v` of shape `(m,)` arriving at `y`.
+Write `vjp(w, x, v)`: the two gradients that `y.backward(v)` would give, as a tuple `(for w, for x)`. No
+autograd, only arithmetic.
 """,
     kind="function",
     starter="def vjp(w, x, v):\n    ...",
@@ -103,9 +101,8 @@ def vjp(w, x, v):
 """,
     other_right=("\ndef vjp(w, x, v):\n    return torch.outer(v, x), w.t() @ v\n",),
     explains=(
-        "The gradient for `w` is an outer product, and the one for `x` multiplies by the transposed "
-        "matrix. These two "
-        "lines are the whole backward of a linear layer without a bias."
+        "The gradient for `w` is an outer product, and the one for `x` multiplies by the transposed matrix. "
+        "These two lines are the whole backward of a linear layer without a bias."
     ),
     mistakes=(
         Mistake(
@@ -165,10 +162,8 @@ jacobian_rows = Exercise(
     difficulty=2,
     statement="""
 Write `jacobian(f, x)` for a leaf `x` of shape `(n,)` and `y = f(x)` of shape `(m,)`: the matrix of shape
-`(m, n)`
-with the slope of `y[i]` for `x[j]` in row `i`, column `j`. Use `torch.autograd.grad` with `grad_outputs`,
-and call
-`f` once. `.grad` must stay as it is.
+`(m, n)` with the slope of `y[i]` for `x[j]` in row `i`, column `j`. Use `torch.autograd.grad` with
+`grad_outputs`, and call `f` once. `.grad` must stay as it is.
 
 When it passes, try it again with `is_grads_batched=True`, which takes all rows in one call.
 """,
@@ -226,8 +221,7 @@ def jacobian(f, x):
         Mistake(
             "graph freed",
             "The first pass freed what the nodes had saved, and the second needs it again. Several passes "
-            "over one "
-            "graph are what `retain_graph=True` is for.",
+            "over one graph are what `retain_graph=True` is for.",
             """
 def jacobian(f, x):
     y = f(x)
@@ -236,8 +230,8 @@ def jacobian(f, x):
         ),
         Mistake(
             "filled grad",
-            "The matrix is right, but it came through `.grad`, which is filled now. `autograd.grad` "
-            "returns its result.",
+            "The matrix is right, but it came through `.grad`, which is filled now. `autograd.grad` returns "
+            "its result.",
             """
 def jacobian(f, x):
     y = f(x)
@@ -251,9 +245,8 @@ def jacobian(f, x):
         ),
         Mistake(
             "accumulated",
-            "Row `i` holds the sum of the rows up to `i`: `.grad` was not cleared between the passes. It "
-            "is filled "
-            "now, too.",
+            "Row `i` holds the sum of the rows up to `i`: `.grad` was not cleared between the passes. It is "
+            "filled now, too.",
             """
 def jacobian(f, x):
     y = f(x)
@@ -304,8 +297,8 @@ gradient_penalty = Exercise(
     difficulty=3,
     statement="""
 `f(x)` gives one score for each row of `x`, a leaf of shape `(rows, 3)`. Write `penalty(f, x)`: the mean
-over the rows
-of `(norm - 1) ** 2`, where `norm` is the length of the gradient of that row's score for that row of `x`.
+over the rows of `(norm - 1) ** 2`, where `norm` is the length of the gradient of that row's score for
+that row of `x`.
 
 The penalty is part of a loss, so its own gradient must reach the weights inside `f`. `.grad` must stay as
 it is.
@@ -335,15 +328,13 @@ def penalty(f, x):
     ),
     explains=(
         "`create_graph=True` records the backward pass as a graph of its own, on top of the first. Without "
-        "it the "
-        "gradient is a plain number."
+        "it the gradient is a plain number."
     ),
     mistakes=(
         Mistake(
             "not recorded",
             "The number is right, but it has no graph, so the weights learn nothing from it. Record the "
-            "backward pass "
-            "with `create_graph=True`.",
+            "backward pass with `create_graph=True`.",
             """
 def penalty(f, x):
     g, = torch.autograd.grad(f(x).sum(), x)
@@ -499,8 +490,7 @@ def grads(loss, inputs):
         Mistake(
             "backward",
             "`backward` stores its result in `.grad` of leaves, and stores nothing for a tensor in the "
-            "middle. Use "
-            "`autograd.grad`.",
+            "middle. Use `autograd.grad`.",
             """
 def grads(loss, inputs):
     loss.backward()
@@ -554,10 +544,8 @@ two_losses = Exercise(
     difficulty=2,
     statement="""
 `h = trunk(x)`, then `first(h).backward()` and `second(h).backward()`: the second call raises, since the
-first freed
-what the trunk had saved. Write `run(trunk, first, second, x)`: afterwards `x.grad` holds the gradient of
-both losses
-together, and the trunk ran **once**.
+first freed what the trunk had saved. Write `run(trunk, first, second, x)`: afterwards `x.grad` holds the
+gradient of both losses together, and the trunk ran **once**.
 """,
     kind="function",
     starter="def run(trunk, first, second, x):\n    ...",
@@ -586,8 +574,8 @@ def run(trunk, first, second, x):
 """,
     ),
     explains=(
-        "One backward over the sum walks the trunk once. `retain_graph=True` on the first call is right too, "
-        "and walks it twice."
+        "One backward over the sum walks the trunk once. `retain_graph=True` on the first call is right "
+        "too, and walks it twice."
     ),
     mistakes=(
         Mistake(
@@ -626,9 +614,8 @@ def run(trunk, first, second, x):
         ),
         Mistake(
             "cleared between",
-            "`x.grad` was cleared between the two passes, so only the second one is left. Adding up is "
-            "what `.grad` "
-            "does by itself. The trunk ran twice, too.",
+            "`x.grad` was cleared between the two passes, so only the second one is left. Adding up is what "
+            "`.grad` does by itself. The trunk ran twice, too.",
             """
 def run(trunk, first, second, x):
     first(trunk(x)).backward()

@@ -15,9 +15,8 @@ mean_of_means = Exercise(
     minutes=4,
     difficulty=1,
     statement="""
-`w = 1`. A batch holds the five numbers 1, 1, 1, 1, 5, and the loss is `(w * batch).mean()`. Somebody splits
-it into
-micro-batches of four and of one, divides each mean loss by 2, and calls backward on both.
+`w = 1`. A batch holds the five numbers 1, 1, 1, 1, 5, and the loss is `(w * batch).mean()`. Somebody
+splits it into micro-batches of four and of one, divides each mean loss by 2, and calls backward on both.
 
 What is `w.grad` for the full batch, and what after the two micro-batches? Write both numbers in order.
 """,
@@ -32,8 +31,7 @@ What is `w.grad` for the full batch, and what after the two micro-batches? Write
     other_right=("two_gradients = (9 / 5, 3)",),
     explains=(
         "The full batch gives 9 / 5 = 1.8, the micro-batches (1 + 5) / 2 = 3. The lonely 5 counts as much "
-        "as the four "
-        "others together."
+        "as the four others together."
     ),
     mistakes=(
         Mistake(
@@ -107,10 +105,10 @@ exact_accumulation = Exercise(
     minutes=8,
     difficulty=2,
     statement="""
-`xs` and `ys` are lists of micro-batches of different sizes. Write `accumulate(model, xs, ys)`: afterwards the
-parameters' `.grad` holds the gradient of the **mean** squared error over **all** elements, as if the full
-batch had
-been used. The model may see one micro-batch at a time, never more. Clear old gradients first; take no step.
+`xs` and `ys` are lists of micro-batches of different sizes. Write `accumulate(model, xs, ys)`: afterwards
+the parameters' `.grad` holds the gradient of the **mean** squared error over **all** elements, as if the
+full batch had been used. The model may see one micro-batch at a time, never more. Clear old gradients
+first; take no step.
 
 The squared error of one micro-batch is `(model(x) - y) ** 2`.
 """,
@@ -150,15 +148,13 @@ def accumulate(model, xs, ys):
     ),
     explains=(
         "A mean over everything weighs each element the same. Dividing each micro-batch's sum by the total "
-        "count does "
-        "that, whatever the sizes are."
+        "count does that, whatever the sizes are."
     ),
     mistakes=(
         Mistake(
             "divided by their number",
             "You divided each mean by the number of micro-batches. That is right only when all have the "
-            "same size: here "
-            "elements of small micro-batches count more.",
+            "same size: here elements of small micro-batches count more.",
             """
 def accumulate(model, xs, ys):
     model.zero_grad()
@@ -213,8 +209,7 @@ def accumulate(model, xs, ys):
         Mistake(
             "full batch",
             "The gradient is right, but the model saw the whole batch at once. The point is to need memory "
-            "for one "
-            "micro-batch only.",
+            "for one micro-batch only.",
             """
 def accumulate(model, xs, ys):
     model.zero_grad()
@@ -284,10 +279,8 @@ This loop learns worse and worse:
 `    optimizer.step()`
 
 Write `train(optimizer, losses)` with the repair. `losses` is a list of functions, each of which runs a
-forward pass
-and returns the loss of one step. Every step must use the gradient of its own loss alone, also the first,
-whoever used
-the parameters before.
+forward pass and returns the loss of one step. Every step must use the gradient of its own loss alone,
+also the first, whoever used the parameters before.
 """,
     kind="function",
     starter="def train(optimizer, losses):\n    ...",
@@ -317,8 +310,7 @@ def train(optimizer, losses):
     ),
     explains=(
         "Clear, backward, step. At the start of the body it also clears what a validation pass or an "
-        "earlier loop may "
-        "have left."
+        "earlier loop may have left."
     ),
     mistakes=(
         Mistake(
@@ -346,8 +338,7 @@ def train(optimizer, losses):
         Mistake(
             "at the end",
             "Clearing after the step is fine once the loop runs. But the first step also used what was in "
-            "`.grad` "
-            "before: clear at the start.",
+            "`.grad` before: clear at the start.",
             """
 def train(optimizer, losses):
     for loss_of_step in losses:
@@ -414,10 +405,9 @@ clip_once = Exercise(
     difficulty=2,
     statement="""
 Write `step(optimizer, parameters, losses, limit)`. `losses` is a list of functions, each of which returns
-the loss of
-one micro-batch; their **sum** is the loss of the step. Clear the gradients, accumulate over all
-micro-batches, clip the
-norm of the result to `limit` with `torch.nn.utils.clip_grad_norm_`, and take one step.
+the loss of one micro-batch; their **sum** is the loss of the step. Clear the gradients, accumulate over
+all micro-batches, clip the norm of the result to `limit` with `torch.nn.utils.clip_grad_norm_`, and take
+one step.
 """,
     kind="function",
     starter="def step(optimizer, parameters, losses, limit):\n    ...",
@@ -570,11 +560,9 @@ step_in_backward = Exercise(
     minutes=9,
     difficulty=3,
     statement="""
-Write `step_inside(model, lr)`. It registers hooks, so that from then on each `loss.backward()` also updates
-the
-parameters: as soon as a parameter's gradient is complete, `parameter -= lr * parameter.grad`, and its
-gradient is
-dropped. At no time is more than one gradient kept.
+Write `step_inside(model, lr)`. It registers hooks, so that from then on each `loss.backward()` also
+updates the parameters: as soon as a parameter's gradient is complete, `parameter -= lr * parameter.grad`,
+and its gradient is dropped. At no time is more than one gradient kept.
 
 Use `register_post_accumulate_grad_hook`.
 """,
@@ -610,16 +598,14 @@ def step_inside(model, lr):
 """,
     ),
     explains=(
-        "Each gradient lives only until its hook has run, so the memory for all gradients together is "
-        "never needed. "
-        "The price: no clipping by the total norm, since it is never known."
+        "Each gradient lives only until its hook has run, so the memory for all gradients together is never "
+        "needed. The price: no clipping by the total norm, since it is never known."
     ),
     mistakes=(
         Mistake(
             "gradient kept",
-            "The step is right, but the gradients stay in `.grad`, so all of them are in memory at the "
-            "end, and the "
-            "next backward adds to them.",
+            "The step is right, but the gradients stay in `.grad`, so all of them are in memory at the end, "
+            "and the next backward adds to them.",
             """
 def step_inside(model, lr):
     def hook(parameter):
@@ -646,9 +632,8 @@ def step_inside(model, lr):
         ),
         Mistake(
             "recorded",
-            "An in-place change of a leaf that requires grad is refused while it would be recorded. Wrap "
-            "it in "
-            "`torch.no_grad()`.",
+            "An in-place change of a leaf that requires grad is refused while it would be recorded. Wrap it "
+            "in `torch.no_grad()`.",
             """
 def step_inside(model, lr):
     def hook(parameter):
@@ -663,8 +648,7 @@ def step_inside(model, lr):
         Mistake(
             "tensor hook",
             "A tensor hook runs before the gradient is added to `.grad`, which is still empty then. The "
-            "hook that runs "
-            "after it is `register_post_accumulate_grad_hook`.",
+            "hook that runs after it is `register_post_accumulate_grad_hook`.",
             """
 def step_inside(model, lr):
     def hook(parameter):

@@ -16,8 +16,7 @@ which_fail = Exercise(
     difficulty=2,
     statement="""
 `x` is a leaf with three elements that requires grad. Each snippet is followed by `y.sum().backward()`.
-Which of them
-raise?
+Which of them raise?
 
 - `a`: `y = x ** 2`, then `y.add_(1)`
 - `b`: `y = x.exp()`, then `y.add_(1)`
@@ -33,15 +32,14 @@ Answer with a list of letters.
     answer="failing",
     hints=(
         "A change in place is fatal only to a value that some node has saved.",
-        "For each changed tensor, ask who saved it: the node that made it (its output), or a node that "
-        "used it.",
+        "For each changed tensor, ask who saved it: the node that made it (its output), or a node that used "
+        "it.",
         "`exp` and `sigmoid` save their outputs, a product of two tensors saves both. A sum saves neither.",
     ),
     reference='failing = ["b", "d", "e"]',
     explains=(
-        "`exp` and `sigmoid` had saved the result that was changed, and `h * h` had saved `h`. In the "
-        "other three nobody "
-        "had saved what was changed."
+        "`exp` and `sigmoid` had saved the result that was changed, and `h * h` had saved `h`. In the other "
+        "three nobody had saved what was changed."
     ),
     mistakes=(
         Mistake(
@@ -150,9 +148,8 @@ views:
 `    t.sub_(m).div_(s)`
 
 Write `normalize(image, mean, std)`: it returns `(channel - mean) / std` for each channel. `image` has the
-shape
-`(channels, height, width)`, `mean` and `std` are lists of numbers, one per channel. `image` must stay as it
-is.
+shape `(channels, height, width)`, `mean` and `std` are lists of numbers, one per channel. `image` must
+stay as it is.
 """,
     kind="function",
     starter="def normalize(image, mean, std):\n    ...",
@@ -160,8 +157,7 @@ is.
     hints=(
         "Without the loop: turn the lists into tensors, and let broadcasting do the rest.",
         "Broadcasting lines shapes up from the right, and the channels come first. `mean[:, None, None]` "
-        "has the shape "
-        "`(channels, 1, 1)`.",
+        "has the shape `(channels, 1, 1)`.",
     ),
     reference="""
 def normalize(image, mean, std):
@@ -183,9 +179,8 @@ def normalize(image, mean, std):
 """,
     ),
     explains=(
-        "Out of place, nothing is refused. In place, an index gives one view at a time, which is allowed "
-        "on a clone; "
-        "`unbind` gives several at once, which is not."
+        "Out of place, nothing is refused. In place, an index gives one view at a time, which is allowed on "
+        "a clone; `unbind` gives several at once, which is not."
     ),
     mistakes=(
         Mistake(
@@ -201,8 +196,7 @@ def normalize(image, mean, std):
         Mistake(
             "last dimension",
             "You subtracted along the last dimension: broadcasting lines shapes up from the right. The "
-            "channels come "
-            "first.",
+            "channels come first.",
             """
 def normalize(image, mean, std):
     return (image - torch.tensor(mean)) / torch.tensor(std)
@@ -280,12 +274,11 @@ update_in_place = Exercise(
     difficulty=2,
     statement="""
 An article updates a layer by hand, under `no_grad`, with `model.weight = 0.1 * model.weight.grad`. That
-raises, and it
-would be wrong if it did not. Write `update(model, lr)`: one step of gradient descent on `model.weight`.
+raises, and it would be wrong if it did not. Write `update(model, lr)`: one step of gradient descent on
+`model.weight`.
 
 The parameter must stay the same object, because the optimizer and the graph know it, and autograd must be
-able to
-notice the change. Leave the gradient alone.
+able to notice the change. Leave the gradient alone.
 """,
     kind="function",
     starter="def update(model, lr):\n    ...",
@@ -310,8 +303,7 @@ def update(model, lr):
     ),
     explains=(
         "In place under `no_grad`: same object, not recorded, and the counter moves, so a graph that still "
-        "needs the old "
-        "weight will say so."
+        "needs the old weight will say so."
     ),
     mistakes=(
         Mistake(
@@ -322,8 +314,7 @@ def update(model, lr):
         Mistake(
             "data",
             "The numbers are right, but `.data` hides the change from the version counter: a graph that "
-            "needs the old "
-            "weight would silently use the new one.",
+            "needs the old weight would silently use the new one.",
             "\ndef update(model, lr):\n    model.weight.data -= lr * model.weight.grad\n",
         ),
         Mistake(
@@ -397,9 +388,9 @@ The second round of this loop raises "Trying to backward through the graph a sec
 `    h = cell(x, h)`\\
 `    (h ** 2).sum().backward()`
 
-Write `run(cell, xs, h)` so that each step learns from its own loss alone: the hidden state's **numbers** go
-on to the
-next step, its graph does not. Gradients of all steps add up. Return the last hidden state, without a graph.
+Write `run(cell, xs, h)` so that each step learns from its own loss alone: the hidden state's **numbers**
+go on to the next step, its graph does not. Gradients of all steps add up. Return the last hidden state,
+without a graph.
 """,
     kind="function",
     starter="def run(cell, xs, h):\n    ...",
@@ -442,8 +433,8 @@ def run(cell, xs, h):
     mistakes=(
         Mistake(
             "retain_graph",
-            "It runs, but a loss walks back through all earlier steps, by `retain_graph=True` or by a sum of "
-            "losses, and the graph grows with every step. Each step was to learn from its own loss alone.",
+            "It runs, but a loss walks back through all earlier steps, by `retain_graph=True` or by a sum "
+            "of losses, and the graph grows with every step. Each step was to learn from its own loss alone.",
             """
 def run(cell, xs, h):
     for x in xs:
