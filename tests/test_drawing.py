@@ -319,7 +319,7 @@ def test_the_page_falls_back_to_the_same_picture():
     (uri,) = re.findall(r'src="data:image/svg\+xml,([^"]*)"', page)
     assert unquote(uri) == drawing.svg.strip()
     assert not re.search(r'[<>#"]', uri)
-    assert '<div class="ag-live" hidden>' in page  # without our style only the image is seen
+    assert '<div class="ag-live" hidden="hidden">' in page  # without our style only the image is seen
 
 
 def test_only_wide_drawings_are_tab_stops():

@@ -346,7 +346,7 @@ def test_a_hook_that_changes_a_gradient_is_seen():
     h = x * w
     h.register_hook(lambda grad: grad * 10)
     recording = replay(h * 2, params={"x": x, "w": w})
-    assert "MulBackward0 #1 received 20 (a hook changed it from 2)" in str(recording)
+    assert "MulBackward0 #1 received 20 (changed on the way, by a hook or in place, from 2)" in str(recording)
 
 
 def test_what_is_recorded_is_what_was_there_at_the_time():
@@ -509,3 +509,18 @@ def test_long_recordings_are_cut_in_text_only():
     assert len(said) == 1 + 400 + 1 + 1
     assert said[-2] == "... and 2,602 more steps (recording.steps has them all)"
     assert said[2].endswith(" and more to 1,494 others.")
+
+
+def test_a_gradient_changed_in_place_is_not_said_to_come_from_a_hook():
+    class Spoils(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.mul_(2)
+
+    x = torch.ones(2, requires_grad=True)
+    text = str(replay((Spoils.apply(x) + x).sum(), params={"x": x}))
+    assert "a hook changed" not in text

@@ -147,6 +147,6 @@ def html(picture: Picture) -> str:
     alt = escape(f"{picture.title}. {picture.description}")
     return (
         f'<div class="ag-frame" style="max-width:100%;overflow-x:auto"{focus}>'
-        f'<style>{FRAME_CSS}</style><div class="ag-live" hidden>{svg}</div>'
+        f'<style>{FRAME_CSS}</style><div class="ag-live" hidden="hidden">{svg}</div>'
         f'<img class="ag-still" alt="{alt}" src="{uri}"></div>'
     )

@@ -188,14 +188,14 @@ def _and(parts: list[str]) -> str:
 
 
 def _sum_text(value: Value, parts: list[Value]) -> str:
-    """How ``value`` came about: `` (2 + 2)``, or that a hook changed it on the way."""
+    """How ``value`` came about: `` (2 + 2)``, or that it was changed on the way, by a hook or in place."""
     known = value.numbers is not None and all(part.numbers is not None for part in parts)
     if not parts or not known or any(len(part.numbers) != len(value.numbers) for part in parts):
         return f" (a sum of {len(parts)})" if len(parts) > 1 else ""
     sums = [sum(column) for column in zip(*(part.numbers for part in parts), strict=True)]
     total = " + ".join(part.text for part in parts)
     if not all(_close(number, expected) for number, expected in zip(value.numbers, sums, strict=True)):
-        return f" (a hook changed it from {total})"
+        return f" (changed on the way, by a hook or in place, from {total})"
     if len(parts) == 1:
         return ""
     return f" ({total})" if len(total) <= MAX_SUM else f" (a sum of {len(parts)})"

@@ -66,8 +66,7 @@ class _Player:
             if left_out
             else ""
         )
-        # JupyterLab drops an attribute without a value from a notebook that it does not trust.
-        drawing = drawing_html(self._marked()).replace('"ag-live" hidden>', '"ag-live" hidden="hidden">', 1)
+        drawing = drawing_html(self._marked())
         return (
             '<div class="iap" role="group" aria-label="Backward pass, step by step" tabindex="-1" '
             f'data-lm-suppress-shortcuts="true"><style>{_file("player.css")}</style>{drawing}{note}'
