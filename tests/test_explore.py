@@ -108,6 +108,17 @@ def test_html_of_the_result_is_used():
     assert repr(explorer) == "x = 0: words"
 
 
+def test_a_result_without_html_is_shown_as_text():
+    class Nothing:
+        def _repr_html_(self):
+            return None
+
+        def __str__(self):
+            return "nothing <here>"
+
+    assert explore(lambda x: Nothing(), x=(0, 0)).frame((0,)) == "<pre>nothing &lt;here&gt;</pre>"
+
+
 def figure(x):
     from matplotlib.figure import Figure
 

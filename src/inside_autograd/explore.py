@@ -189,8 +189,10 @@ class Explorer:
                 plt.close("all")
         if value is None:
             return "", ""
-        if hasattr(value, "_repr_html_"):
-            return value._repr_html_(), repr(value)
+        # An object may have no HTML for its present state, and then says None.
+        page = value._repr_html_() if hasattr(value, "_repr_html_") else None
+        if page is not None:
+            return page, repr(value)
         return f"<pre>{html.escape(str(value))}</pre>", str(value)
 
     def _words(self, arguments: dict) -> str:
