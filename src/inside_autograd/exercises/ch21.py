@@ -80,12 +80,12 @@ vjp_of_matmul = Exercise(
     difficulty=2,
     statement="""
 `y = w @ x` with `w` of shape `(m, n)`, `x` of shape `(n,)`, and `v` of shape `(m,)` arriving at `y`.
-Write `vjp(w, x, v)`: the two gradients that `y.backward(v)` would give, as a tuple `(for w, for x)`. No
+Write `matmul_vjp(w, x, v)`: the two gradients that `y.backward(v)` would give, as a tuple `(for w, for x)`. No
 autograd, only arithmetic.
 """,
     kind="function",
-    starter="def vjp(w, x, v):\n    ...",
-    answer="vjp",
+    starter="def matmul_vjp(w, x, v):\n    ...",
+    answer="matmul_vjp",
     hints=(
         "A gradient has the shape of what it belongs to: `(m, n)` and `(n,)`.",
         "`y[i]` is the sum over `j` of `w[i, j] * x[j]`. Differentiate it for one `w[i, j]`, and for one "
@@ -94,12 +94,12 @@ autograd, only arithmetic.
         "w[i, j]`.",
     ),
     reference="""
-def vjp(w, x, v):
+def matmul_vjp(w, x, v):
     for_w = v[:, None] * x[None, :]
     for_x = (v[:, None] * w).sum(dim=0)
     return for_w, for_x
 """,
-    other_right=("\ndef vjp(w, x, v):\n    return torch.outer(v, x), w.t() @ v\n",),
+    other_right=("\ndef matmul_vjp(w, x, v):\n    return torch.outer(v, x), w.t() @ v\n",),
     explains=(
         "The gradient for `w` is an outer product, and the one for `x` multiplies by the transposed matrix. "
         "These two lines are the whole backward of a linear layer without a bias."
@@ -108,27 +108,27 @@ def vjp(w, x, v):
         Mistake(
             "outer turned",
             "The gradient for `w` is transposed: its rows belong to `v`, its columns to `x`.",
-            "\ndef vjp(w, x, v):\n    return torch.outer(x, v), w.t() @ v\n",
+            "\ndef matmul_vjp(w, x, v):\n    return torch.outer(x, v), w.t() @ v\n",
         ),
         Mistake(
             "v ignored",
             "You left `v` out. That is right only when `v` is all ones, as for `y.sum()`.",
-            "\ndef vjp(w, x, v):\n    return torch.outer(torch.ones_like(v), x), w.sum(dim=0)\n",
+            "\ndef matmul_vjp(w, x, v):\n    return torch.outer(torch.ones_like(v), x), w.sum(dim=0)\n",
         ),
         Mistake(
             "order",
             "Both gradients are right, in the wrong order: the one for `w` comes first.",
-            "\ndef vjp(w, x, v):\n    return w.t() @ v, torch.outer(v, x)\n",
+            "\ndef matmul_vjp(w, x, v):\n    return w.t() @ v, torch.outer(v, x)\n",
         ),
         Mistake(
             "y for v",
             "You used `y` where the gradient `v` that arrives at `y` belongs.",
-            "\ndef vjp(w, x, v):\n    y = w @ x\n    return torch.outer(y, x), w.t() @ y\n",
+            "\ndef matmul_vjp(w, x, v):\n    y = w @ x\n    return torch.outer(y, x), w.t() @ y\n",
         ),
         Mistake(
             "mean over rows",
             "For `x` you took the mean over the outputs. Paths are summed: every `y[i]` adds its share.",
-            "\ndef vjp(w, x, v):\n    return torch.outer(v, x), (v[:, None] * w).mean(dim=0)\n",
+            "\ndef matmul_vjp(w, x, v):\n    return torch.outer(v, x), (v[:, None] * w).mean(dim=0)\n",
         ),
     ),
     cases=(
