@@ -80,8 +80,8 @@ vjp_of_matmul = Exercise(
     difficulty=2,
     statement="""
 `y = w @ x` with `w` of shape `(m, n)`, `x` of shape `(n,)`, and `v` of shape `(m,)` arriving at `y`.
-Write `matmul_vjp(w, x, v)`: the two gradients that `y.backward(v)` would give, as a tuple `(for w, for x)`. No
-autograd, only arithmetic.
+Write `matmul_vjp(w, x, v)`: the two gradients that `y.backward(v)` would give, as a tuple `(for w, for
+x)`. No autograd, only arithmetic.
 """,
     kind="function",
     starter="def matmul_vjp(w, x, v):\n    ...",
