@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import exercise_cells
-import solutions_page
+import generated_pages
 from inside_autograd.exercises import Exercise, all_exercises
 from inside_autograd.exercises._source import execute
 
@@ -159,7 +159,11 @@ def test_the_stored_reports_say_not_attempted(chapter):
 
 
 def test_the_page_of_solutions_is_up_to_date():
-    assert solutions_page.PAGE.read_text(encoding="utf-8") == solutions_page.current()
+    assert generated_pages.PAGE.read_text(encoding="utf-8") == generated_pages.current()
+
+
+def test_the_player_on_the_first_page_is_up_to_date():
+    assert generated_pages.PLAYER.read_text(encoding="utf-8") == generated_pages.front_player()
 
 
 def test_every_exercise_has_an_entry_with_everything_folded():

@@ -51,6 +51,12 @@ def test_every_player_steps_to_its_end_in_words(open_page, name):
         expect(player.get_by_role("slider")).to_have_value("0")
 
 
+def test_the_first_page_has_a_player(open_page):
+    player = open_page("book/index.html").locator(".iap")
+    player.get_by_role("button", name="Last step").click()
+    expect(player.locator(".iap-say")).to_contain_text("5 of 5 nodes ran")
+
+
 @every_chapter_with_explorers
 def test_every_explorer_shows_one_frame_for_each_position(open_page, name):
     page = open_page(f"{name}.html")

@@ -1,7 +1,7 @@
-"""Write book/solutions.md from the exercises themselves, everything on it folded.
+"""Write what the book's pages take from the package: the solutions, and the player on the first page.
 
-python tools/solutions_page.py            write the page
-python tools/solutions_page.py --check    write nothing; exit 1 if the page is not up to date
+    python tools/generated_pages.py            write book/solutions.md and book/front_player.html
+    python tools/generated_pages.py --check    write nothing; exit 1 if one of them is not up to date
 """
 
 import sys
@@ -11,6 +11,7 @@ from inside_autograd.exercises import Exercise, Mistake, all_exercises
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "book" / "solutions.md"
+PLAYER = ROOT / "book" / "front_player.html"
 OPENING = """\
 # Solutions
 
@@ -83,25 +84,39 @@ def chapters() -> dict[str, tuple[str, str]]:
 
 
 def current() -> str:
-    """The page as it should be now: the exercises of all chapters that have a notebook."""
+    """The page of solutions as it should be now: the exercises of all chapters that have a notebook."""
     notebooks = chapters()
     return page([e for e in all_exercises().values() if e.chapter in notebooks], notebooks)
+
+
+def front_player() -> str:
+    """The player on the first page: a real backward pass over the example of chapter 11."""
+    import torch
+
+    from inside_autograd import replay
+
+    x = torch.tensor(2.0, requires_grad=True)
+    w = torch.tensor(3.0, requires_grad=True)
+    return replay((w * x) ** 2 + w, params={"x": x, "w": w}).to_html() + "\n"
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns its exit status."""
     if arguments not in ([], ["--check"]):
-        print("Usage: python tools/solutions_page.py [--check]", file=sys.stderr)
+        print("Usage: python tools/generated_pages.py [--check]", file=sys.stderr)
         return 2
-    text = current()
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if arguments:
-        print("book/solutions.md is not up to date: run python tools/solutions_page.py", file=sys.stderr)
-        return 1
-    PAGE.write_text(text, encoding="utf-8", newline="\n")
-    print("book/solutions.md: written")
-    return 0
+    status = 0
+    for path, make in ((PAGE, current), (PLAYER, front_player)):
+        name, text = path.relative_to(ROOT).as_posix(), make()
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        if arguments:
+            print(f"{name} is not up to date: run python tools/generated_pages.py", file=sys.stderr)
+            status = 1
+        else:
+            path.write_text(text, encoding="utf-8", newline="\n")
+            print(f"{name}: written")
+    return status
 
 
 if __name__ == "__main__":
