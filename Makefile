@@ -33,7 +33,7 @@ test: ## run every test: code, notebooks, built site
 	@$(PY) -m pytest --nbval --nbval-current-env notebooks -n 2 --dist loadfile -q
 	@echo "== the site"
 	@$(PY) tools/build_book.py
-	@$(BROWSER) $(PY) -m pytest tests/site -q
+	@$(BROWSER) $(PY) -m pytest tests/site -q -n 2 --dist loadfile
 
 lab: ## work through the chapters in JupyterLab, on your own copies in work/
 	$(SETUP)
