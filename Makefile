@@ -26,7 +26,6 @@ test: ## run every test: code, notebooks, built site
 	$(SETUP) --with-browser
 	@echo "== style"
 	@$(PY) -m ruff check .
-	@$(PY) tools/generated_pages.py --check
 	@echo "== tests of the code"
 	@$(BROWSER) $(PY) -m pytest tests --ignore=tests/site -q -n 2 --dist loadfile
 	@echo "== every notebook, cell by cell, against its stored output"

@@ -10,6 +10,7 @@ import torch
 import exercise_cells
 import generated_pages
 from inside_autograd.exercises import Exercise, all_exercises
+from inside_autograd.exercises._model import KINDS
 from inside_autograd.exercises._source import execute
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,6 +48,7 @@ def test_it_is_complete(exercise: Exercise):
     assert re.fullmatch(r"[a-z][a-z0-9_]*", exercise.name)
     assert 1 <= exercise.minutes <= 30
     assert exercise.difficulty in (1, 2, 3)
+    assert exercise.kind in KINDS
     assert 2 <= len(exercise.hints) <= 4
     assert exercise.explains, "say why the solution is right"
     assert len({m.key for m in exercise.mistakes}) == len(exercise.mistakes)

@@ -15,7 +15,7 @@ from functools import cached_property
 import torch
 
 from . import _progress, _sandbox, _source
-from ._observe import Called, Observation, Raised, observe_call
+from ._observe import NOTHING_RETURNED, Called, Observation, Raised, observe_call
 from ._report import Report, Solution, Text
 from ._values import freeze, write
 
@@ -287,7 +287,7 @@ class Exercise:
                 # It was the check that could not use what came back.
                 message = f"Your function returned {write(call.returned)}, which is not what was asked for."
                 if call.returned is None:
-                    message = "Your function returned None. Is a `return` missing?"
+                    message = NOTHING_RETURNED
             raised = Raised(type(error).__name__, text)
             return Observation(case.label, "", raised, status="raised", message=message)
         written, values = outcome.value

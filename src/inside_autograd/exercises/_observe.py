@@ -8,6 +8,7 @@ import torch
 from ._values import difference, freeze, same, write
 
 SIDE = "side effect: "
+NOTHING_RETURNED = "Your function returned None. Is a `return` missing?"
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,11 @@ class Observation:
         return same(self.values, other.values)
 
     def against(self, true: "Observation") -> tuple[str, tuple[tuple[str, str], ...]]:
-        """The status, and the evidence as rows of (what, value)."""
-        if isinstance(self.values, Raised) or isinstance(true.values, Raised):
-            rows = [("input", self.arguments or true.arguments)]
-            if not isinstance(true.values, Raised) and true.values:
-                key = next(iter(true.values))
-                rows.append((f"expected {key}", write(true.values[key])))
-            status = "raised" if isinstance(self.values, Raised) else "wrong value"
-            return status, tuple(row for row in rows if row[1])
+        """The status, and the evidence as rows of (what, value). The truth itself never raised."""
+        if isinstance(self.values, Raised):
+            key = next(iter(true.values))
+            rows = [("input", true.arguments), (f"expected {key}", write(true.values[key]))]
+            return "raised", tuple(row for row in rows if row[1])
         key = self.first_difference(true)
         status = "wrong value"
         if key.startswith("gradient"):
@@ -92,7 +90,7 @@ class Observation:
             which = "" if isinstance(mine, bool) else ": " + ", ".join(map(str, mine))
             return f"Right so far, but {key.removeprefix(SIDE)}{which}."
         if mine is None and true.values[key] is not None and key == "result":
-            return "Your function returned None. Is a `return` missing?"
+            return NOTHING_RETURNED
         if key == "answer":
             return "Not right."
         return f"The {key} is wrong, cause unknown to this check."

@@ -68,13 +68,10 @@ def run(call: Callable[[], object], seconds: float = SECONDS) -> Outcome:
     return Outcome(value, error, printed.getvalue(), changed)
 
 
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> contextlib.AbstractContextManager[None]:
     """Raise ``Expired`` in this thread once ``seconds`` have passed inside the block."""
     main = threading.current_thread() is threading.main_thread()
-    limit = _alarm(seconds) if main and hasattr(signal, "setitimer") else _watchdog(seconds)
-    with limit:
-        yield
+    return _alarm(seconds) if main and hasattr(signal, "setitimer") else _watchdog(seconds)
 
 
 def _importing(frame: FrameType | None) -> bool:
