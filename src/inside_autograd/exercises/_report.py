@@ -1,37 +1,11 @@
 """What a learner sees: reports, hints, solutions and the progress table, as text and as HTML."""
 
 import html
-import re
-import textwrap
 from dataclasses import dataclass, field
-from pathlib import Path
 
-WIDTH = 88
+from ..cards import Shown, code_words, highlight, wrap
 
 _MARKS = {"passed": "✓", "not attempted": "○"}
-
-STYLE = " ".join((Path(__file__).parent / "report.css").read_text(encoding="utf-8").split())
-
-
-class Shown:
-    """Something with a text and an HTML face."""
-
-    def text(self) -> str:
-        raise NotImplementedError
-
-    def body(self) -> str:
-        raise NotImplementedError
-
-    css_class = ""
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/plain": self.text(), "text/html": self._repr_html_()}
-
-    def _repr_html_(self) -> str:
-        return f'<style>{STYLE}</style><div class="iag-x {self.css_class}" role="group">{self.body()}</div>'
-
-    def __repr__(self) -> str:
-        return self.text()
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,20 +55,20 @@ class Report(Shown):
         lines += [f"  {key}  {text}" for key, text, _, _ in self.choices]
         if self.hint and not self.passed:
             lines.append(f"For a hint: {self.hint}")
-        return "\n".join(_wrap(line) for line in lines)
+        return "\n".join(wrap(line) for line in lines)
 
     def body(self) -> str:
         mark = _MARKS.get(self.status, "✗")
-        message = _code(self.message)
+        message = code_words(self.message)
         stop = "" if self.title.endswith(("?", "!", ".")) else "."
         parts = [f'<p><span class="s">{mark} {html.escape(self.title)}{stop}</span> {message}</p>']
         if self.explains:
-            parts.append(f"<p>{_code(self.explains)}</p>")
+            parts.append(f"<p>{code_words(self.explains)}</p>")
         if self.case:
-            parts.append(f"<p>Seen with: {_code(self.case)}.</p>")
+            parts.append(f"<p>Seen with: {code_words(self.case)}.</p>")
         if self.evidence:
             rows = "".join(
-                f'<tr><th scope="row">{_code(key)}</th><td><code>{html.escape(value)}</code></td></tr>'
+                f'<tr><th scope="row">{code_words(key)}</th><td><code>{html.escape(value)}</code></td></tr>'
                 for key, value in self.evidence
             )
             parts.append(f"<table>{rows}</table>")
@@ -102,8 +76,8 @@ class Report(Shown):
             parts.append("<p>Choose, then open your choice:</p>")
             for key, text, right, says in self.choices:
                 verdict = "Right." if right else "No."
-                summary = f"<summary>{html.escape(key)}: {_code(text)}</summary>"
-                parts.append(f"<details>{summary}<p>{verdict} {_code(says)}</p></details>")
+                summary = f"<summary>{html.escape(key)}: {code_words(text)}</summary>"
+                parts.append(f"<details>{summary}<p>{verdict} {code_words(says)}</p></details>")
         if self.hint and not self.passed:
             parts.append(f"<p>For a hint: <code>{html.escape(self.hint)}</code></p>")
         return "".join(parts)
@@ -116,10 +90,10 @@ class Text(Shown):
         self.lines = lines
 
     def text(self) -> str:
-        return "\n".join(_wrap(line) for line in self.lines)
+        return "\n".join(wrap(line) for line in self.lines)
 
     def body(self) -> str:
-        return "".join(f"<p>{_code(line)}</p>" for line in self.lines)
+        return "".join(f"<p>{code_words(line)}</p>" for line in self.lines)
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,10 +106,10 @@ class Solution(Shown):
 
     def text(self) -> str:
         lines = [f"A solution of: {self.title}", "", self.code]
-        return "\n".join(lines + (["", _wrap(self.explains)] if self.explains else []))
+        return "\n".join(lines + (["", wrap(self.explains)] if self.explains else []))
 
     def body(self) -> str:
-        after = f"<p>{_code(self.explains)}</p>" if self.explains else ""
+        after = f"<p>{code_words(self.explains)}</p>" if self.explains else ""
         return f"<p>A solution of: {html.escape(self.title)}</p>{highlight(self.code)}{after}"
 
 
@@ -151,7 +125,7 @@ class Progress(Shown):
         for chapter, done, total, _ in self.rows:
             bar = "█" * round(10 * done / total) if total else ""
             lines.append(f"{chapter:<12} {bar:<10} {done} of {total}")
-        return "\n".join(lines + ([_wrap(self.note)] if self.note else []))
+        return "\n".join(lines + ([wrap(self.note)] if self.note else []))
 
     def body(self) -> str:
         cells = []
@@ -163,26 +137,3 @@ class Progress(Shown):
         head = '<tr><th scope="col">Chapter</th><th scope="col">Done</th><th scope="col">Still open</th></tr>'
         note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
         return f"<table>{head}{''.join(cells)}</table>{note}"
-
-
-def highlight(code: str) -> str:
-    """``code`` as HTML, colored by Pygments where it is installed (it comes with Jupyter)."""
-    try:
-        from pygments import highlight as color
-        from pygments.formatters import HtmlFormatter
-        from pygments.lexers import PythonLexer
-    except ImportError:
-        return f"<pre>{html.escape(code)}</pre>"
-    # Classes as on the site and in JupyterLab; the page's own style colors them in both themes.
-    return color(code, PythonLexer(), HtmlFormatter(cssclass="highlight"))
-
-
-def _wrap(line: str) -> str:
-    if line.startswith("  ") or len(line) <= WIDTH:
-        return line
-    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def _code(text: str) -> str:
-    """Escaped text with ``backticks`` turned into code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))

@@ -1,0 +1,5 @@
+"""NaN and anomaly mode."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

@@ -1,0 +1,5 @@
+"""gradcheck."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

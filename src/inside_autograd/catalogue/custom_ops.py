@@ -1,0 +1,5 @@
+"""Custom ops."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

@@ -1,0 +1,5 @@
+"""Your own Function."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

@@ -1,0 +1,5 @@
+"""Gradients of gradients."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

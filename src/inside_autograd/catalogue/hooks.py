@@ -1,0 +1,5 @@
+"""Hooks and modules."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

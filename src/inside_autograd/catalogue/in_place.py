@@ -1,0 +1,5 @@
+"""In-place changes and views."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

@@ -1,0 +1,5 @@
+"""Leaves and .grad."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

@@ -1,0 +1,5 @@
+"""Checkpoint and saved tensors."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

@@ -1,0 +1,5 @@
+"""What a Function returns."""
+
+from ._model import Entry
+
+ENTRIES: tuple[Entry, ...] = ()
