@@ -2,7 +2,7 @@
 
 ``draw(loss, params=model)`` shows the backward graph, ``replay(loss)`` steps through the real engine,
 ``explore(f, x=(0, 9))`` puts sliders on a function, ``saved_memory()`` measures what autograd keeps,
-and ``exercises`` holds the book's exercises.
+``explain(error)`` says what a message means and what to do, and ``exercises`` holds the book's exercises.
 """
 
 from importlib import import_module
@@ -18,6 +18,7 @@ from .replay import replay
 if TYPE_CHECKING:
     from . import exercises
     from .drawing import Drawing, draw
+    from .errors import Explanation, explain
     from .exercises import progress
     from .memory import saved_memory
     from .notebook import raises, show, warns
@@ -26,10 +27,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Drawing",
+    "Explanation",
     "Graph",
     "Recording",
     "draw",
     "exercises",
+    "explain",
     "explore",
     "progress",
     "raises",
@@ -42,8 +45,10 @@ __all__ = [
 # The rest is read when it is first asked for, so that the package costs little to import.
 _HOME = {
     "Drawing": "drawing",
+    "Explanation": "errors",
     "draw": "drawing",
     "exercises": "exercises",
+    "explain": "errors",
     "progress": "exercises",
     "raises": "notebook",
     "saved_memory": "memory",
@@ -59,6 +64,20 @@ def __getattr__(name: str):
     value = module if name == _HOME[name] else getattr(module, name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell) -> None:
+    """``%load_ext inside_autograd``: a short card below the traceback of each error that is known."""
+    from .extension import load_ipython_extension
+
+    load_ipython_extension(shell)
+
+
+def unload_ipython_extension(shell) -> None:
+    """``%unload_ext inside_autograd``: tracebacks alone again."""
+    from .extension import unload_ipython_extension
+
+    unload_ipython_extension(shell)
 
 
 def __dir__() -> list[str]:
