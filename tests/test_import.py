@@ -21,6 +21,7 @@ PUBLIC = {
     "exercises",
     "explain",
     "explore",
+    "first_nonfinite",
     "progress",
     "raises",
     "replay",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .errors import Explanation, explain
     from .exercises import progress
     from .memory import saved_memory
+    from .nonfinite import first_nonfinite
     from .notebook import raises, show, warns
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ __all__ = [
     "exercises",
     "explain",
     "explore",
+    "first_nonfinite",
     "progress",
     "raises",
     "replay",
@@ -49,6 +51,7 @@ _HOME = {
     "draw": "drawing",
     "exercises": "exercises",
     "explain": "errors",
+    "first_nonfinite": "nonfinite",
     "progress": "exercises",
     "raises": "notebook",
     "saved_memory": "memory",

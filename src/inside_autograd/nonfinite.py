@@ -1,0 +1,215 @@
+"""Find the first value that is not finite, in forward and in backward: ``first_nonfinite``."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+import torch
+
+from .facts import CHECKPOINT, AccumulateGrad, kind_of, name_of, unseen
+from .health import health
+from .inputs import _article, named_tensors
+from .nonfinite_backward import Backward
+from .nonfinite_forward import Forward, Modules
+from .nonfinite_report import Held, NonfiniteReport
+from .put_back import buffers_kept, grads_aside, random_state_kept, uncompiled
+from .saved import shape_of
+from .values import summarize
+from .walk import MAX_NODES, MAX_PATH, walk
+
+_FREED = (
+    "A part of the graph has been freed by an earlier backward: let step run the forward pass alone, since "
+    "backward is run here, or pass a loss that has not been through backward."
+)
+_PASS_A_FUNCTION = "it is in the loss; pass a function that runs the forward pass, to see where it is made"
+_WRITTEN = "an infinity that the code writes itself reaches the loss"
+_UNSEEN = "it is in the loss, and no operation that was watched made it"
+
+
+def first_nonfinite(step, params=None, *, ignore_inf: bool = False) -> NonfiniteReport:
+    """Run one forward and backward pass, and name where the first NaN or infinity comes from.
+
+    Nothing is left behind: ``.grad`` of parameters, buffers (such as the running statistics of a batch norm)
+    and torch's random state are as before, so the training step that you run next draws the same random
+    numbers and meets the same NaN. All hooks are removed, also after an error.
+
+    Parameters
+    ----------
+    step
+        A function without arguments that runs the forward pass and returns the loss, a tensor of one
+        element: ``lambda: loss_fn(model(x), y)``. It must not call ``backward``.
+        Or a loss that you have already: then only backward is watched, which keeps its graph for you,
+        and lines of forward are known only if the forward ran under ``detect_anomaly``.
+    params
+        Where names come from: a module, or a mapping from names to modules or tensors.
+    ignore_inf
+        Look for NaN alone. Infinities that your code writes itself, such as the ``-inf`` of
+        ``masked_fill(mask, -inf)``, are not reported in either case, and neither are the places that
+        hand them on; this is for masks that were made before the step, and for mixed precision, where
+        infinite gradients are expected: ``GradScaler`` skips such steps.
+
+    Returns
+    -------
+    NonfiniteReport
+        Plain data that holds no tensor. ``print`` shows it in words, ``if report:`` asks whether
+        anything was found.
+
+    Raises
+    ------
+    TypeError
+        If ``step`` is neither callable nor a tensor, does not return a tensor, or ``params`` has
+        another form.
+    ValueError
+        If the loss has more than one element, ``step`` has run ``backward`` itself, or the
+        graph is larger than the limits of ``Graph.of``.
+    Exception
+        What ``step`` or a ``backward`` raises, if nothing non-finite was seen before.
+
+    Notes
+    -----
+    In forward every operation is looked at below autograd, also inside of modules, scripts and Functions,
+    and under ``no_grad``. ``torch.compile`` is set aside for the call: compiled code runs uncompiled. What
+    NumPy or another library computes is seen when it comes back into torch, as a value from outside.
+    In backward gradients are looked at node by node. Hooks of your own run. With a reentrant
+    checkpoint, what happens inside it counts as one node.
+
+    Examples
+    --------
+    >>> x = torch.zeros(2, requires_grad=True)
+    >>> report = first_nonfinite(lambda: (x * 3).sqrt().sum(), {"x": x})
+    >>> report.phase, report.kind, report.op
+    ('backward', 'inf', 'SqrtBackward0')
+    """
+    named = _check(step, params)
+    names, modules = _names(named), Modules(params)
+    given = isinstance(step, torch.Tensor)
+    with random_state_kept(), buffers_kept(modules.all), grads_aside([t for _, t in named]), uncompiled():
+        if given:
+            loss, operations = step, None
+            found = _in_the_loss(loss, ignore_inf, _PASS_A_FUNCTION)
+        else:
+            loss, operations, found = _forward(step, names, modules, ignore_inf)
+        if found is not None:
+            return replace(found, operations=operations)
+        return _backward(loss, names, modules, ignore_inf, operations, given)
+
+
+def _forward(step: Callable, names: dict, modules: Modules, ignore_inf: bool):
+    watching = Forward(names, modules, ignore_inf, __file__)
+    note = ""
+    loss = None
+    try:
+        # Anomaly mode keeps for each node the stack of the line that made it; it looks for nothing here.
+        with torch.enable_grad(), torch.autograd.set_detect_anomaly(True, check_nan=False):
+            with modules.watched(), watching:
+                loss = step()
+    except Exception as error:
+        if watching.report is None:
+            raise
+        note = f"The step then raised {type(error).__name__}."
+    found = watching.report
+    if found is None:
+        _check_loss(loss)
+        found = _in_the_loss(loss, ignore_inf, _WRITTEN if watching.wanted_inf else _UNSEEN)
+    elif note:
+        found = replace(found, note=f"{found.note} {note}".strip())
+    return loss, watching.operations, found
+
+
+def _backward(loss, names, modules, ignore_inf, operations, keep: bool) -> NonfiniteReport:
+    if not loss.requires_grad:
+        note = "Backward did not run: the loss does not require grad."
+        return NonfiniteReport(operations=operations, note=note)
+    if loss.grad_fn is None:
+        return NonfiniteReport(operations=operations, nodes=0)
+    with unseen():
+        nodes = walk([loss.grad_fn], MAX_PATH, MAX_NODES)
+    if nodes.cut_edges:
+        raise ValueError(
+            f"Forward is finite, and the graph is too large to watch backward: at most {MAX_PATH:,} nodes on "
+            f"one path and {MAX_NODES:,} in all; look at a smaller piece (fewer layers or steps)."
+        )
+    leaves = [node.variable for node in nodes.nodes if type(node) is AccumulateGrad]
+    reentrant = any(kind_of(node, name_of(node)) == CHECKPOINT for node in nodes.nodes)
+    watching = Backward(nodes.nodes, names, modules, ignore_inf)
+    del nodes
+
+    def call():
+        if reentrant:  # such a checkpoint refuses autograd.grad
+            with grads_aside(leaves):
+                return torch.autograd.backward(loss, retain_graph=keep)
+        return torch.autograd.grad(loss, leaves, retain_graph=keep, allow_unused=True)
+
+    try:
+        with torch.autograd.set_detect_anomaly(False):
+            results = watching.run(call) if leaves else ()
+    except RuntimeError as error:
+        if watching.report is None:
+            if "a second time" in str(error):
+                raise ValueError(_FREED) from None
+            raise
+        results = ()
+    found = watching.report or _in_results(leaves, results, names, ignore_inf)
+    return replace(found or NonfiniteReport(), operations=operations, nodes=watching.ran)
+
+
+def _check(step, params) -> list[tuple[str, torch.Tensor]]:
+    if isinstance(step, torch.nn.Module):
+        raise TypeError(
+            f"step is the module {type(step).__name__}: pass a function that calls it and returns the loss, "
+            "for example first_nonfinite(lambda: loss_fn(model(x), y), model)."
+        )
+    if isinstance(step, torch.Tensor):
+        _check_loss(step)
+    elif not callable(step):
+        raise TypeError(
+            f"step is {_article(step)}: pass a function without arguments that runs the forward pass and "
+            "returns the loss, or the loss itself."
+        )
+    return named_tensors(params)
+
+
+def _check_loss(loss) -> None:
+    if not isinstance(loss, torch.Tensor):
+        forgotten = " (is a return missing?)" if loss is None else ""
+        raise TypeError(
+            f"step returned {_article(loss)}{forgotten}: return the loss, a tensor of one element."
+        )
+    if shape_of(loss) is not None and loss.numel() != 1:
+        raise ValueError(
+            f"The loss has shape {shape_of(loss)}, and backward starts from one element: reduce it first, "
+            "for example with .sum() or .mean()."
+        )
+
+
+def _in_the_loss(loss, ignore_inf: bool, source: str) -> NonfiniteReport | None:
+    state = health(loss)
+    if not (state.nan or (state.inf and not ignore_inf)):
+        return None
+    kind = "nan" if state.nan else "inf"
+    return NonfiniteReport("forward", kind, source=source, outputs=(Held("loss", summarize(loss)),))
+
+
+def _in_results(leaves, results, names: dict, ignore_inf: bool) -> NonfiniteReport | None:
+    """Where all nodes sent finite gradients, and their sum for one leaf is none."""
+    for leaf, gradient in zip(leaves, results or (), strict=False):
+        state = health(gradient)
+        if state.nan or (state.inf and not ignore_inf):
+            name = names.get(id(leaf), "a leaf without a name")
+            source = f"finite gradients of {name} add up to it, or a hook made it"
+            held = (Held(name, summarize(gradient)),)
+            return NonfiniteReport("backward", "nan" if state.nan else "inf", source=source, outputs=held)
+    return None
+
+
+def _names(named: list) -> dict[int, str]:
+    """Names by the identity of a tensor, and by the memory in which one named tensor lies alone."""
+    names = {id(tensor): name for name, tensor in reversed(named)}
+    owners: dict[int, set[int]] = {}
+    for _, tensor in named:
+        with suppress(RuntimeError, NotImplementedError):  # no storage
+            owners.setdefault(tensor.untyped_storage().data_ptr(), set()).add(id(tensor))
+    for place, tensors in owners.items():
+        if place and len(tensors) == 1:
+            names.setdefault(place, names[tensors.pop()])
+    return names
