@@ -26,6 +26,17 @@ class Drawing:
 
     ``drawing.svg`` is the text of the SVG, ``drawing.save("graph.svg")`` writes it to a file,
     ``print(drawing)`` gives the graph as text, and ``drawing.graph`` is the graph itself.
+
+    Examples
+    --------
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> print(draw(-x, params={"x": x}))
+    Backward graph: 2 nodes, 1 leaf. Gradients flow along the arrows. Dtype float32 unless shown.
+    output  () float32  → #0 NegBackward0
+    <BLANKLINE>
+    #0  NegBackward0    ()
+        slot 0  → #1 AccumulateGrad x
+    #1  AccumulateGrad  x  () float32
     """
 
     def __init__(self, graph: Graph, picture: Picture):
@@ -34,7 +45,7 @@ class Drawing:
 
     @property
     def svg(self) -> str:
-        """The drawing as a standalone SVG file: light or dark as the reader's system is."""
+        """The drawing as a standalone SVG file, light or dark as the reader's system is."""
         return self.picture.svg(alone=True)
 
     def save(self, path: str | Path) -> None:
@@ -107,6 +118,15 @@ def draw(
     TypeError, ValueError
         As in ``Graph.of``; also if ``params`` is given together with a ``Graph``, or ``fold_above``
         is less than 1.
+
+    Examples
+    --------
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> drawing = draw(x * x, params={"x": x})
+    >>> drawing.svg.startswith("<svg")
+    True
+    >>> len(drawing.graph.nodes)
+    2
     """
     if isinstance(outputs, Graph):
         if params is not None:

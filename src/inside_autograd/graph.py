@@ -47,6 +47,15 @@ class Graph:
         What the limits left out; ``None`` where the graph is whole.
     unmatched
         Names from ``params`` of tensors that require grad and were not met among the nodes read.
+
+    Examples
+    --------
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> graph = Graph.of(x * x, params={"x": x})
+    >>> [node.name for node in graph.nodes]
+    ['MulBackward0', 'AccumulateGrad']
+    >>> [(edge.slot, edge.target) for edge in graph.nodes[0].edges]
+    [(0, 1), (1, 1)]
     """
 
     nodes: tuple[Node, ...]

@@ -111,8 +111,8 @@ class warns:
     >>> x = torch.ones(3, requires_grad=True)
     >>> with warns(UserWarning, match="not a leaf"):
     ...     (2 * x).grad  # doctest: +ELLIPSIS
-    UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its
-    .grad attribute won't be populated during autograd.backward(). ...
+    UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being
+    accessed. Its .grad attribute won't be populated during autograd.backward(). ...
     """
 
     def __init__(self, category: type[Warning] | tuple[type[Warning], ...], match: str | None = None):
@@ -216,6 +216,14 @@ def show(fig, alt: str) -> None:
         If ``fig`` is no figure or ``alt`` is no text.
     ValueError
         If ``alt`` is empty.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> fig, ax = plt.subplots()
+    >>> line = ax.plot([0, 1], [0, 1])
+    >>> show(fig, alt="A line that rises from 0 to 1.")  # a notebook shows the figure
+    A line that rises from 0 to 1.
     """
     picture = _picture(fig, alt)
     import matplotlib.pyplot as plt

@@ -151,6 +151,15 @@ class Recording:
         Named tensors outside the graph whose ``.grad`` changed all the same.
     error
         What ended the pass early, or ``None``.
+
+    Examples
+    --------
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> recording = replay(2 * x, params={"x": x})
+    >>> [step.name for step in recording.steps]
+    ['MulBackward0', 'AccumulateGrad']
+    >>> recording.error is None
+    True
     """
 
     call: str

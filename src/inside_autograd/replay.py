@@ -75,6 +75,15 @@ def replay(
     RuntimeError
         If the pass cannot begin: no ``gradient`` for an output that is not a scalar, or torch's own
         complaint about the arguments.
+
+    Examples
+    --------
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> print(replay(x * x, params={"x": x}))
+    backward starts: gradient 1 to MulBackward0.
+    1. MulBackward0 received 1, sent 3 to x and 3 to x. Freed: other, self.
+    2. x received 6 (3 + 3): x.grad goes from None to 6.
+    Done: 2 of 2 nodes ran.
     """
     options = {"retain_graph": retain_graph, "create_graph": create_graph}
     only_grad = {

@@ -5,6 +5,12 @@ Each exercise is one object: ``ex.name.check(answer)``, ``ex.name.hint()``, ``ex
 
 A check runs your code in this process, with a limit of a few seconds. It cannot stop one long call into
 torch, a loop that catches every exception, or ``os._exit``.
+
+Examples
+--------
+>>> from inside_autograd import exercises as ex
+>>> ex.three_gradients.check(...).status
+'not attempted'
 """
 
 import importlib
@@ -44,7 +50,22 @@ def all_exercises() -> dict[str, Exercise]:
 
 
 def progress() -> Progress:
-    """A table of what is done, by chapter."""
+    """A table of what is done, by chapter.
+
+    Returns
+    -------
+    Progress
+        ``rows`` hold the chapter, how many of its exercises are done, how many it has, and which are open.
+
+    Examples
+    --------
+    >>> table = progress()
+    >>> chapter, done, total, still_open = table.rows[0]
+    >>> chapter
+    'Chapter 11'
+    >>> done + len(still_open) == total
+    True
+    """
     done = _progress.read()
     rows = []
     chapters = dict.fromkeys(e.chapter for e in all_exercises().values())
