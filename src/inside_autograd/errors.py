@@ -14,6 +14,7 @@ from .messages import plain_message
 from .pasted import Found, read_text
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_]+")
+ALIKE = 0.3  # how alike a message and an entry must be: book/_static/errors.js uses the same measure
 _SHORT = 8  # a message of fewer letters names nothing
 
 
@@ -29,6 +30,12 @@ class Explanation(Shown):
         The entry of the catalogue, or ``None`` if the message is not in it.
     nearest
         If it is not: up to three entries with similar words, the most similar first.
+
+    Examples
+    --------
+    >>> explanation = explain("RuntimeError: an unheard-of xylophone")
+    >>> bool(explanation)
+    False
     """
 
     category: str
@@ -142,15 +149,16 @@ def look_up(category: str, message: str) -> Entry | None:
 
 
 def nearest(message: str, count: int = 3) -> tuple[Entry, ...]:
-    """The entries whose messages share the rarest words with this one, most similar first."""
+    """The entries that hold this text, then those that share its rarest words, nearest first."""
     weights, words = _vocabulary()
-    asked = set(_words(message))
+    asked, part = set(_words(message)), one_space(message).lower()
     scores = {}
     for entry in all_entries().values():
-        common = asked & words[entry.id]
+        own = words[entry.id]
+        score = sum(weights[word] for word in asked & own) / (1 + sum(weights[word] for word in own)) ** 0.5
+        score += 1000 * any(part in one_space(text).lower() for text in _texts(entry))
         # Common words alone, such as "the" and "tensor", make nothing similar.
-        score = sum(weights[word] for word in common) / (1 + sum(weights[w] for w in words[entry.id])) ** 0.5
-        if score > 1:
+        if score > ALIKE:
             scores[entry.id] = score
     best = sorted(scores, key=lambda name: (-scores[name], name))[:count]
     return tuple(all_entries()[name] for name in best)
@@ -170,12 +178,13 @@ def _same_kind(category: str, wanted: str) -> bool:
 
 @cache
 def _vocabulary() -> tuple[dict[str, float], dict[str, set[str]]]:
-    words = {
-        entry.id: set(_words(" ".join((entry.title, entry.message, *entry.variants))))
-        for entry in all_entries().values()
-    }
+    words = {entry.id: set(_words(" ".join(_texts(entry)))) for entry in all_entries().values()}
     counts = Counter(word for found in words.values() for word in found)
     return {word: 1 / count for word, count in counts.items()}, words
+
+
+def _texts(entry: Entry) -> tuple[str, ...]:
+    return entry.title, entry.message, *entry.variants
 
 
 def _words(text: str) -> list[str]:
