@@ -388,7 +388,7 @@ assert g.tolist() == [2 + 1, 4 + 1]
         id="a-tensor-that-the-output-does-not-depend-on",
         title="A tensor that the output does not depend on",
         category="RuntimeError",
-        pattern=r"(The differentiated Tensor at index \d+|One of the differentiated Tensors) appears to not have been",
+        pattern=r"(The differentiated Tensor at index \d+|One of the differentiated Tensors) appears to not",
         message=(
             "The differentiated Tensor at index 1 appears to not have been used in the graph. Set "
             "allow_unused=True if this is the desired behavior."
