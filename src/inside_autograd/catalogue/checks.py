@@ -36,8 +36,8 @@ ENTRIES: tuple[Entry, ...] = (
         causes=(
             "The formula in `backward` is wrong: compare the two matrices entry by entry for the factor or "
             "the sign.",
-            "`backward` returns `None`, or reads a detached value, for an input that matters: the analytical "
-            "matrix is zero.",
+            "`backward` returns `None`, or reads a detached value, for an input that matters: the "
+            "analytical matrix is zero.",
             "The test point sits on a kink, such as `relu` at 0, or the function is random: no step is "
             "repeatable.",
             "Inputs, or numbers inside `forward`, are single precision: the numerical slopes are off by "
