@@ -119,14 +119,17 @@ saved = ["a", "b", "d"]
 
 def _observe_linear(answer, n_in: int, n_out: int, bias: bool, x: torch.Tensor) -> dict:
     module = answer(n_in, n_out, bias=bias)
-    seen = {"parameters": _shapes(module), "bias of the layer": "None" if module.bias is None else "given"}
-    if seen["parameters"] != {"weight": (n_out, n_in)} | ({"bias": (n_out,)} if bias else {}):
+    seen = {
+        "set of parameters": _shapes(module),
+        "bias of the layer": "None" if module.bias is None else "given",
+    }
+    if seen["set of parameters"] != {"weight": (n_out, n_in)} | ({"bias": (n_out,)} if bias else {}):
         return seen
     bound = n_in**-0.5
     starts = {name: p.detach().clone() for name, p in module.named_parameters()}
     for name, start in starts.items():
         seen[f"start of {name}: all within the bound"] = bool((start.abs() <= bound * 1.0001).all())
-        if start.numel() >= 40:  # more than half of the range is used, or the odds are astronomical
+        if start.numel() >= 30:  # more than half of the range is used, or the odds are astronomical
             seen[f"start of {name}: spread over the range"] = bool(start.max() - start.min() > bound)
     with torch.no_grad():
         for p in module.parameters():
@@ -329,11 +332,11 @@ class MyLinear(torch.nn.Module):
 def _observe_swish(answer, channels: int, beta: float, x: torch.Tensor) -> dict:
     module = answer(channels)
     seen = {
-        "parameters": _shapes(module),
+        "set of parameters": _shapes(module),
         "keys of the state_dict": tuple(sorted(module.state_dict())),
         "printed form": repr(module),
     }
-    if seen["parameters"] != {"beta": (channels,)}:
+    if seen["set of parameters"] != {"beta": (channels,)}:
         return seen
     seen["beta at the start"] = module.beta.detach().clone()
     state = {"beta": torch.linspace(beta / 2, beta, channels)}
@@ -452,6 +455,11 @@ class LearnedSwish(torch.nn.Module):
             _swish(beta="self.beta = torch.nn.Parameter(torch.tensor(1.0))"),
         ),
         Mistake(
+            "one beta in a row",
+            "`beta` has one element, which serves all channels. Each channel was to have its own.",
+            _swish(beta="self.beta = torch.nn.Parameter(torch.ones(1))"),
+        ),
+        Mistake(
             "starts at 0",
             "β starts at 0, where Swish is the line `x / 2`. It was to start at 1.",
             _swish(beta="self.beta = torch.nn.Parameter(torch.zeros(channels))"),
@@ -491,11 +499,11 @@ class LearnedSwish(torch.nn.Module):
 def _observe_center(answer, momentum: float, first: torch.Tensor, second: torch.Tensor) -> dict:
     module = answer(first.shape[-1], momentum=momentum).to(first.dtype)
     seen = {
-        "parameters": _shapes(module),
+        "set of parameters": _shapes(module),
         "keys of the state_dict": tuple(sorted(module.state_dict())),
-        "running_mean at the start": module.running_mean.detach().clone(),
+        "running_mean at the start, in the layer's dtype": module.running_mean.detach().clone(),
     }
-    if seen["keys of the state_dict"] != ("running_mean",) or seen["parameters"]:
+    if seen["keys of the state_dict"] != ("running_mean",) or seen["set of parameters"]:
         return seen
     result = module(first)
     seen["result in training"] = result
@@ -610,6 +618,12 @@ class Center(torch.nn.Module):
             "`running_mean` is a parameter, so an optimizer would change it too. It is not learned: "
             "register a buffer.",
             _center(begin="self.running_mean = torch.nn.Parameter(torch.zeros(channels))"),
+        ),
+        Mistake(
+            "not saved",
+            "`running_mean` moves with the layer but is not in its `state_dict`. `persistent=False` would do "
+            "that; leave it out.",
+            _center(begin="self.register_buffer('running_mean', torch.zeros(channels), persistent=False)"),
         ),
         Mistake(
             "history kept",
@@ -911,7 +925,7 @@ def unreached(module, x):
         ),
         Mistake(
             "grads cleared",
-            "The names are right, but the gradients that the parameters held before are gone.",
+            "The names are right, but `.grad` is not as it was before the call.",
             """
 def unreached(module, x):
     module.zero_grad()
@@ -1082,9 +1096,10 @@ def suspects(module, x):
             _suspects(before="module, x = module.double(), x.double()"),
         ),
         Mistake(
-            "single precision",
-            "Every parameter is in your list, the right ones too. In single precision the differences are "
-            "noise.",
+            "all of them",
+            "Every parameter is in your list, the right ones too: your check fails where it should pass. Two "
+            "usual causes: single precision, where the differences are noise, and a value that does not "
+            "require grad.",
             _suspects(before="module = copy.deepcopy(module)"),
         ),
         Mistake(
