@@ -32,7 +32,7 @@ ENTRIES: tuple[Entry, ...] = (
             "the forward pass."
         ),
         chapter="41_anomaly_and_nan",
-        section="When it goes wrong",
+        section='"returned nan values in its 0th output"',
         broken_code="""\
 import torch
 
@@ -82,7 +82,7 @@ assert x.grad.tolist() == [0.0, 0.25]
             "off: it slows every step down."
         ),
         chapter="41_anomaly_and_nan",
-        section="When it goes wrong",
+        section="Anomaly mode: two tracebacks",
         broken_code="""\
 import sys
 
@@ -128,7 +128,7 @@ assert x.grad == 0
         ),
         repair="Switch anomaly mode on before the forward pass, and run that pass again.",
         chapter="41_anomaly_and_nan",
-        section="When it goes wrong",
+        section='"No forward pass information available"',
         broken_code="""\
 import torch
 
@@ -172,7 +172,7 @@ assert x.grad.tolist() == [0.0, 0.25]
             "the same work without this warning."
         ),
         chapter="41_anomaly_and_nan",
-        section="When it goes wrong",
+        section='"Anomaly Detection has been enabled"',
         broken_code="""\
 import torch
 
@@ -217,7 +217,7 @@ assert x.grad == 6
             "`logits=`."
         ),
         chapter="41_anomaly_and_nan",
-        section="When it goes wrong",
+        section="NaN after some steps, and none of these",
         broken_code="""\
 import torch
 

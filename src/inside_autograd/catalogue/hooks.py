@@ -65,8 +65,8 @@ assert seen[0].tolist() == [1.0, 1.0]
             "Return a tensor of the same shape, or return nothing: then the gradient stays as it was. To "
             "record something, store it in a list and return `None`."
         ),
-        chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        chapter="35_changing_gradients",
+        section="A hook returns something else",
         broken_code="""\
 import torch
 
@@ -145,8 +145,8 @@ assert x.grad.tolist() == [6.0, 1.5]
         repair=(
             "Return the gradient alone, or nothing. Write a `def` without `return` where the hook only looks."
         ),
-        chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        chapter="35_changing_gradients",
+        section="A hook returns something else",
         broken_code="""\
 import torch
 
@@ -445,8 +445,8 @@ assert len(seen) == 1
             "If `grad_output` is all that you need, the values are right and you may ignore this, or hook "
             "the output tensor itself. If you want the gradient of the input, let the input require grad."
         ),
-        chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        chapter="35_changing_gradients",
+        section="A module full backward hook with nothing to do",
         broken_code="""\
 import torch
 
@@ -581,8 +581,8 @@ assert x.grad.tolist() == [[0.0, 0.0]]
             "Set `inplace=False` on the layers around the hook and write `x = x + shortcut`. Or use a "
             "forward hook that calls `register_hook` on the output tensor: that makes no view."
         ),
-        chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        chapter="35_changing_gradients",
+        section="In place after a module with a full backward hook",
         broken_code="""\
 import torch
 from torch import nn
@@ -714,8 +714,8 @@ assert grad.tolist() == [3.0, 3.0]
             "To change the numbers, work in place under `no_grad()`. To compute a weight from parameters, "
             "use `torch.func.functional_call` or `torch.nn.utils.parametrize`."
         ),
-        chapter="13_leaves",
-        section="Only leaves can be optimized",
+        chapter="51_function_in_a_module",
+        section="`__init__` was not called, or a parameter was replaced",
         broken_code="""\
 import torch
 
@@ -729,6 +729,50 @@ layer = torch.nn.Linear(2, 1)
 with torch.no_grad():
     layer.weight.mul_(0)
 assert layer.weight.is_leaf and layer.weight.sum() == 0
+""",
+    ),
+    Entry(
+        id="a-parameter-before-the-modules-own-__init__",
+        title="A parameter before the Module's own `__init__`",
+        category="AttributeError",
+        pattern=r"cannot assign (?:parameters?|modules?|buffers?) before Module\.__init__\(\) call",
+        message="cannot assign parameters before Module.__init__() call",
+        variants=("cannot assign module before Module.__init__() call",),
+        meaning=(
+            "`nn.Module.__init__` makes the dictionaries in which a module keeps its parameters, buffers and "
+            "submodules. They are not there yet, so there is no place to register this one."
+        ),
+        causes=(
+            "`super().__init__()` is missing in your `__init__`.",
+            "It is called, but after the first parameter or layer is assigned.",
+        ),
+        repair="Make `super().__init__()` the first line of `__init__`.",
+        chapter="51_function_in_a_module",
+        section="`__init__` was not called, or a parameter was replaced",
+        broken_code="""\
+import torch
+from torch import nn
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        self.weight = nn.Parameter(torch.ones(2))
+
+
+Scale()
+""",
+        fixed_code="""\
+import torch
+from torch import nn
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+
+
+assert len(list(Scale().parameters())) == 1
 """,
     ),
 )
