@@ -777,18 +777,15 @@ train_a_filter = Exercise(
     difficulty=3,
     statement="""
 Write a Function for `Correlate.apply(x, weights)`. Its value is that of `ndimage.correlate1d(x, weights,
-mode="constant")`, along the last dimension, in the dtype of `x`. `weights` is a list of Python numbers of
-**odd length** that needs no gradient, and need not be symmetric. `x` has one or two dimensions and is not
-empty.
+mode="constant")`, from `scipy.ndimage`, along the last dimension, in the dtype of `x`. `weights` is a list
+of Python numbers of **odd length** that needs no gradient, and need not be symmetric. `x` has one or two
+dimensions and is not empty.
 
 `correlate1d` puts zeros outside, so with `weights = [0, 1, 3]` element `i` becomes `x[i] + 3 * x[i + 1]`:
 `[1, 2, 4]` becomes `[7, 14, 4]`.
 """,
     kind="Function",
     starter="""
-from scipy import ndimage
-
-
 class Correlate(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weights):
