@@ -316,7 +316,7 @@ assert w.grad.tolist() == [[0, 0], [6, 8]]
         category="RuntimeError",
         pattern=(
             r"A view was created in no_grad mode and its base or another view of its base has been "
-            r"modified inplace with grad mode enabled"
+            r"modified inplace with grad mode enabled\. (Given that|This view is)"
         ),
         message=(
             "A view was created in no_grad mode and its base or another view of its base has been modified "
@@ -437,8 +437,9 @@ assert w.grad.tolist() == [6, 6]
             "(if you want the inplace to be tracked).",
         ),
         meaning=(
-            "Under `torch.inference_mode()` torch does not write down what a view belongs to. So it can't "
-            "record a change of the view, or of its base, that comes later in normal mode."
+            "The view was made under `torch.inference_mode()`, where nothing is recorded, and it or its "
+            "base was changed in normal mode, where everything is. Should its history change or not? Torch "
+            "can't know, and refuses."
         ),
         causes=(
             "A slice of a tensor is taken under `inference_mode` and changed after the block.",
