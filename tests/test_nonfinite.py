@@ -61,7 +61,7 @@ def test_nan_born_in_forward_with_module_line_and_values():
     assert report.source is None and report.nodes is None
     assert [held.value.numbers for held in report.inputs] == [(-1.0, 2.0)]
     assert str(report.outputs[0]) == "out: [nan, 0.69315] (float32)"
-    assert str(report).splitlines()[0] == "NaN in the forward pass, born in log: all its inputs were finite."
+    assert str(report).splitlines()[0] == "NaN in the forward pass, born in log: its input was finite."
     assert "module    0.1 (Log)" in str(report)
 
 
@@ -69,7 +69,7 @@ def test_infinity_born_in_forward():
     x = leaf(0.0, 1000.0)
     report = first_nonfinite(lambda: x.exp().sum())
     assert (report.phase, report.kind, report.op, report.born) == ("forward", "inf", "exp", True)
-    assert str(report).startswith("Infinity in the forward pass, born in exp: all its inputs were finite.")
+    assert str(report).startswith("Infinity in the forward pass, born in exp: its input was finite.")
     assert not first_nonfinite(lambda: (x * x.exp().detach().reciprocal()).sum(), ignore_inf=True)
 
 
@@ -119,6 +119,14 @@ def test_a_number_in_the_code():
     report = first_nonfinite(lambda: (x * NAN).sum())
     assert (report.op, report.born) == ("mul", False)
     assert report.source == "the code itself passes nan as other"
+
+
+def test_an_infinite_number_in_the_code_meets_a_zero():
+    x = leaf(0.0, 2.0)
+    report = first_nonfinite(lambda: (x * INF).sum())
+    assert (report.op, report.kind, report.born) == ("mul", "nan", True)
+    assert [str(held) for held in report.inputs] == ["input: [0, 2] (float32)", "other: inf (float32)"]
+    assert "its inputs held infinity, but no NaN" in str(report)
 
 
 def test_inside_functions_no_grad_and_in_place():
@@ -218,7 +226,7 @@ def test_a_row_that_is_masked_whole_is_found(how):
     q = torch.eye(3).requires_grad_()
     report = first_nonfinite(lambda: attention(q, torch.ones(3, 3).bool(), how))
     assert (report.op, report.kind, report.born) == ("_softmax", "nan", True)
-    assert "its inputs held infinities, but no NaN" in str(report)
+    assert "its input held infinity, but no NaN" in str(report)
 
 
 def test_a_mask_from_outside_needs_ignore_inf():
@@ -281,7 +289,7 @@ def test_nan_alone_in_backward_names_where_infinity_meets_zero():
     report = first_nonfinite(lambda: (x * 0).sqrt().sum(), {"x": x}, ignore_inf=True)
     assert (report.op, report.kind, report.born) == ("MulBackward0", "nan", True)
     assert [held.name for held in report.outputs] == ["to x"]
-    assert "the gradients that arrived held infinities, but no NaN" in str(report)
+    assert "the gradient that arrived held infinity, but no NaN" in str(report)
 
 
 def test_where_does_not_shield():

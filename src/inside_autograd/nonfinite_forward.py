@@ -160,7 +160,11 @@ class Forward(TorchDispatchMode):
             source,
             *self.modules.running,
             running_line(sys._getframe(2), self.caller),
-            tuple(held for *_, held in arguments if held),
+            tuple(
+                held or Held(label, summarize(torch.tensor(value)))
+                for label, value, state, held in arguments
+                if held or state
+            ),
             tuple(named),
             note=note or "",
         )

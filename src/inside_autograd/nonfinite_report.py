@@ -118,10 +118,12 @@ class NonfiniteReport:
             return f"{what}: {self.source}."
         if not self.born:
             return f"{what}, first seen in {self.op}: {self.source}."
-        came = "inputs" if self.phase == "forward" else "gradients that arrived"
-        infinite = any(held.value is not None and held.value.inf for held in self.inputs)
-        how = f"its {came} held infinities, but no NaN" if infinite else f"all its {came} were finite"
-        how = how.replace("its gradients", "the gradients")
+        values = [held.value for held in self.inputs if held.value is not None]
+        s = "" if len(values) == 1 else "s"
+        came = f"its input{s}" if self.phase == "forward" else f"the gradient{s} that arrived"
+        how = f"{came} {'were' if s else 'was'} finite"
+        if any(value.inf for value in values):
+            how = f"{came} held infinity, but no NaN"
         return f"{what}, born in {self.op}: {how}."
 
     def _notes(self) -> list[str]:
