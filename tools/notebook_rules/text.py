@@ -112,7 +112,7 @@ def links_hold(notebook: Notebook) -> Iterator[str]:
         elif not target.is_file():
             yield f"{place} links to {address}, which is not there: mend the link or write the name as text."
         elif parts.fragment and parts.fragment not in _anchors(target):
-            yield f"{place} links to {address}, but no heading there has that anchor."
+            yield f"{place} links to {address}, but nothing there has that anchor."
 
 
 def _anchors(path: Path) -> set[str]:
@@ -127,7 +127,19 @@ def _anchors(path: Path) -> set[str]:
             if token.type == "heading_open" and int(token.tag[1]) <= 3:  # as myst_heading_anchors has it
                 title = "".join(c.content for c in following.children if c.type in ("text", "code_inline"))
                 anchors.add(re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-"))
-    return anchors
+    return anchors | {term_anchor(term) for term in glossary_terms(text)}
+
+
+def glossary_terms(text: str) -> list[str]:
+    """The terms that a Markdown page defines in its ``{glossary}`` directives, without backticks."""
+    blocks = re.findall(r"^```\{glossary\}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [line.replace("`", "") for block in blocks for line in re.findall(r"^\S.*$", block, re.MULTILINE)]
+
+
+def term_anchor(term: str) -> str:
+    """The anchor that Sphinx gives to a term of a glossary."""
+    plain = term.encode("ascii", "ignore").decode()
+    return "term-" + re.sub(r"[^a-zA-Z0-9._]+", "-", plain).strip("-")
 
 
 @rule
