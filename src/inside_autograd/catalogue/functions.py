@@ -32,6 +32,7 @@ ENTRIES: tuple[Entry, ...] = (
         broken_code="""\
 import torch
 
+
 class Power(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, n):
@@ -51,6 +52,7 @@ y.backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Power(torch.autograd.Function):
     @staticmethod
@@ -110,6 +112,7 @@ assert x.grad == 12
         broken_code="""\
 import torch
 
+
 class Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):
@@ -129,6 +132,7 @@ y.sum().backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Linear(torch.autograd.Function):
     @staticmethod
@@ -183,6 +187,7 @@ assert w.grad.tolist() == [[1, 2, 3], [1, 2, 3]]
         broken_code="""\
 import torch
 
+
 class Ramp(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -198,6 +203,7 @@ Ramp.apply(x).sum().backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Ramp(torch.autograd.Function):
     @staticmethod
@@ -238,6 +244,7 @@ assert x.grad.device == x.device
         broken_code="""\
 import torch
 
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -253,6 +260,7 @@ Double.apply(x).backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Double(torch.autograd.Function):
     @staticmethod
@@ -295,6 +303,7 @@ assert x.grad == 2
         broken_code="""\
 import torch
 
+
 class Scale(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, s):
@@ -311,6 +320,7 @@ Scale.apply(x, 3.0).backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Scale(torch.autograd.Function):
     @staticmethod
@@ -355,6 +365,7 @@ assert x.grad == 3
         broken_code="""\
 import torch
 
+
 class Spectrum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -370,6 +381,7 @@ Spectrum.apply(x).real.sum().backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Spectrum(torch.autograd.Function):
     @staticmethod
@@ -406,6 +418,7 @@ assert x.grad.tolist() == [2, 0]
         broken_code="""\
 import torch
 
+
 class Double(torch.autograd.Function):
     @staticmethod
     def fwd(ctx, x):
@@ -421,6 +434,7 @@ y = Double.apply(x)
 """,
         fixed_code="""\
 import torch
+
 
 class Double(torch.autograd.Function):
     @staticmethod
@@ -464,6 +478,7 @@ assert (y, x.grad) == (6, 2)
         broken_code="""\
 import torch
 
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -476,6 +491,7 @@ y.backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Double(torch.autograd.Function):
     @staticmethod
@@ -517,6 +533,7 @@ assert x.grad == 2
         broken_code="""\
 import torch
 
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -534,6 +551,7 @@ Double.apply(x).backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Double(torch.autograd.Function):
     @staticmethod
@@ -583,6 +601,7 @@ assert x.grad == 2
         broken_code="""\
 import torch
 
+
 class Scale(torch.autograd.Function):
     def __init__(self, s):
         self.s = s
@@ -599,6 +618,7 @@ y = Scale(3.0)(x)
 """,
         fixed_code="""\
 import torch
+
 
 class Scale(torch.autograd.Function):
     @staticmethod
@@ -646,6 +666,7 @@ assert (y, x.grad) == (6, 3)
         broken_code="""\
 import torch
 
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -661,6 +682,7 @@ y = double.apply(torch.tensor(3.0))
 """,
         fixed_code="""\
 import torch
+
 
 class Double(torch.autograd.Function):
     @staticmethod
@@ -701,6 +723,7 @@ assert y == 6
         broken_code="""\
 import torch
 
+
 class Power(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, n):
@@ -718,6 +741,7 @@ y = Power.apply(x, 3)
 """,
         fixed_code="""\
 import torch
+
 
 class Power(torch.autograd.Function):
     @staticmethod
@@ -753,6 +777,7 @@ assert x.grad == 12
         broken_code="""\
 import torch
 
+
 class Square(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -770,6 +795,7 @@ Square.apply(x).backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Square(torch.autograd.Function):
     @staticmethod

@@ -46,6 +46,7 @@ ENTRIES: tuple[Entry, ...] = (
         broken_code="""\
 import torch
 
+
 class Reverse(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -62,6 +63,7 @@ torch.relu_(y)
 """,
         fixed_code="""\
 import torch
+
 
 class Reverse(torch.autograd.Function):
     @staticmethod
@@ -121,6 +123,7 @@ assert x.grad.tolist() == [-1, 0]
         broken_code="""\
 import torch
 
+
 class Flat(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -140,6 +143,7 @@ loss = y.sum()
 """,
         fixed_code="""\
 import torch
+
 
 class Flat(torch.autograd.Function):
     @staticmethod
@@ -186,6 +190,7 @@ assert x.grad.tolist() == [[1, 1]]
         broken_code="""\
 import torch
 
+
 class Capped(torch.autograd.Function):  # no slope above the value
     @staticmethod
     def forward(x):
@@ -206,6 +211,7 @@ y = Capped.apply(x)
 """,
         fixed_code="""\
 import torch
+
 
 class Capped(torch.autograd.Function):
     @staticmethod
@@ -251,6 +257,7 @@ assert x.grad.tolist() == [0.5, 1]
         broken_code="""\
 import torch
 
+
 class Double_(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -268,6 +275,7 @@ y = Double_.apply(x * 1)
 """,
         fixed_code="""\
 import torch
+
 
 class Double_(torch.autograd.Function):
     @staticmethod
@@ -314,6 +322,7 @@ assert y is h and x.grad.tolist() == [2, 2]
         broken_code="""\
 import torch
 
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -332,6 +341,7 @@ Double.apply(x).sum().backward()
 """,
         fixed_code="""\
 import torch
+
 
 class Double(torch.autograd.Function):
     @staticmethod
@@ -382,6 +392,7 @@ assert x.grad.tolist() == [2, 2]
         broken_code="""\
 import torch
 
+
 class Double_(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -399,6 +410,7 @@ y, total = Double_.apply(h[:2])
 """,
         fixed_code="""\
 import torch
+
 
 class Double_(torch.autograd.Function):
     @staticmethod
@@ -437,6 +449,7 @@ assert y.tolist() == [2, 4] and total == 6
         broken_code="""\
 import torch
 
+
 class Double_(torch.autograd.Function):
     @staticmethod
     def forward(ctx, *tensors):
@@ -455,6 +468,7 @@ a, b = Double_.apply(x * 1, x * 2)
 """,
         fixed_code="""\
 import torch
+
 
 class Double_(torch.autograd.Function):
     @staticmethod
@@ -495,6 +509,7 @@ assert (a, b, x.grad) == (2, 4, 6)
         broken_code="""\
 import torch
 
+
 class Largest(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -514,6 +529,7 @@ value, index = Largest.apply(x)
 """,
         fixed_code="""\
 import torch
+
 
 class Largest(torch.autograd.Function):
     @staticmethod
