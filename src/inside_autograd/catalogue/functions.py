@@ -7,7 +7,7 @@ ENTRIES: tuple[Entry, ...] = (
         id="an-incorrect-number-of-gradients",
         title="An incorrect number of gradients",
         category="RuntimeError",
-        pattern=r"function \S+ returned an incorrect number of gradients",
+        pattern=r"function (?!GeneratedBackwardFor_)\S+ returned an incorrect number of gradients",
         message="function PowerBackward returned an incorrect number of gradients (expected 2, got 1)",
         variants=(
             "function CheckpointFunctionBackward returned an incorrect number of gradients (expected 3, "
