@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .values import Value, _layout, _stored_elements, figure_text
+from .values import Value, _layout, _shape_text, _stored_elements, figure_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,6 @@ def brief(value: Value | None) -> str:
         return "none"
     if value.numbers is not None or value.minimum is None:
         return f"{value.text} ({value.dtype})"
-    shape = (
-        f"({', '.join(map(str, value.shape))}{',' if len(value.shape) == 1 else ''})" if value.shape else ""
-    )
     figures = [f"min {figure_text(value.minimum)}, max {figure_text(value.maximum)}"]
     figures += [f"{count:,} {name}" for name, count in (("NaN", value.nan), ("inf", value.inf)) if count]
-    return f"{shape} {value.dtype}: {', '.join(figures)}".strip()
+    return f"{_shape_text(value.shape)} {value.dtype}: {', '.join(figures)}"

@@ -6,21 +6,16 @@ from dataclasses import replace
 
 import torch
 
-from .facts import CHECKPOINT, AccumulateGrad, kind_of, name_of, unseen
 from .health import health
 from .inputs import _article, named_tensors
-from .nonfinite_backward import Backward
-from .nonfinite_forward import Forward, Modules
+from .module_watch import Modules
+from .nonfinite_forward import Forward
+from .nonfinite_pass import backward_pass
 from .nonfinite_report import Held, NonfiniteReport
 from .put_back import buffers_kept, grads_aside, random_state_kept, uncompiled
 from .saved import shape_of
 from .values import summarize
-from .walk import MAX_NODES, MAX_PATH, walk
 
-_FREED = (
-    "A part of the graph has been freed by an earlier backward: let step run the forward pass alone, since "
-    "backward is run here, or pass a loss that has not been through backward."
-)
 _PASS_A_FUNCTION = "it is in the loss; pass a function that runs the forward pass, to see where it is made"
 _WRITTEN = "an infinity that the code writes itself reaches the loss"
 _UNSEEN = "it is in the loss, and no operation that was watched made it"
@@ -60,8 +55,8 @@ def first_nonfinite(step, params=None, *, ignore_inf: bool = False) -> Nonfinite
         If ``step`` is neither callable nor a tensor, does not return a tensor, or ``params`` has
         another form.
     ValueError
-        If the loss has more than one element, ``step`` has run ``backward`` itself, or the
-        graph is larger than the limits of ``Graph.of``.
+        If the loss has more than one element, ``step`` has run ``backward`` itself, or ``params`` is
+        missing for a graph past the limits of ``Graph.of``.
     Exception
         What ``step`` or a ``backward`` raises, if nothing non-finite was seen before.
 
@@ -71,7 +66,8 @@ def first_nonfinite(step, params=None, *, ignore_inf: bool = False) -> Nonfinite
     and under ``no_grad``. ``torch.compile`` is set aside for the call: compiled code runs uncompiled. What
     NumPy or another library computes is seen when it comes back into torch, as a value from outside.
     In backward gradients are looked at node by node. Hooks of your own run. With a reentrant
-    checkpoint, what happens inside it counts as one node.
+    checkpoint, what happens inside it counts as one node. A graph past the limits of ``Graph.of`` is left
+    to anomaly mode, which looks for NaN alone.
 
     Examples
     --------
@@ -91,7 +87,8 @@ def first_nonfinite(step, params=None, *, ignore_inf: bool = False) -> Nonfinite
             loss, operations, found = _forward(step, names, modules, ignore_inf)
         if found is not None:
             return replace(found, operations=operations)
-        return _backward(loss, names, modules, ignore_inf, operations, given)
+        report = backward_pass(loss, named, names, modules, ignore_inf, keep=given)
+        return replace(report, operations=operations)
 
 
 def _forward(step: Callable, names: dict, modules: Modules, ignore_inf: bool):
@@ -114,43 +111,6 @@ def _forward(step: Callable, names: dict, modules: Modules, ignore_inf: bool):
     elif note:
         found = replace(found, note=f"{found.note} {note}".strip())
     return loss, watching.operations, found
-
-
-def _backward(loss, names, modules, ignore_inf, operations, keep: bool) -> NonfiniteReport:
-    if not loss.requires_grad:
-        note = "Backward did not run: the loss does not require grad."
-        return NonfiniteReport(operations=operations, note=note)
-    if loss.grad_fn is None:
-        return NonfiniteReport(operations=operations, nodes=0)
-    with unseen():
-        nodes = walk([loss.grad_fn], MAX_PATH, MAX_NODES)
-    if nodes.cut_edges:
-        raise ValueError(
-            f"Forward is finite, and the graph is too large to watch backward: at most {MAX_PATH:,} nodes on "
-            f"one path and {MAX_NODES:,} in all; look at a smaller piece (fewer layers or steps)."
-        )
-    leaves = [node.variable for node in nodes.nodes if type(node) is AccumulateGrad]
-    reentrant = any(kind_of(node, name_of(node)) == CHECKPOINT for node in nodes.nodes)
-    watching = Backward(nodes.nodes, names, modules, ignore_inf)
-    del nodes
-
-    def call():
-        if reentrant:  # such a checkpoint refuses autograd.grad
-            with grads_aside(leaves):
-                return torch.autograd.backward(loss, retain_graph=keep)
-        return torch.autograd.grad(loss, leaves, retain_graph=keep, allow_unused=True)
-
-    try:
-        with torch.autograd.set_detect_anomaly(False):
-            results = watching.run(call) if leaves else ()
-    except RuntimeError as error:
-        if watching.report is None:
-            if "a second time" in str(error):
-                raise ValueError(_FREED) from None
-            raise
-        results = ()
-    found = watching.report or _in_results(leaves, results, names, ignore_inf)
-    return replace(found or NonfiniteReport(), operations=operations, nodes=watching.ran)
 
 
 def _check(step, params) -> list[tuple[str, torch.Tensor]]:
@@ -188,18 +148,6 @@ def _in_the_loss(loss, ignore_inf: bool, source: str) -> NonfiniteReport | None:
         return None
     kind = "nan" if state.nan else "inf"
     return NonfiniteReport("forward", kind, source=source, outputs=(Held("loss", summarize(loss)),))
-
-
-def _in_results(leaves, results, names: dict, ignore_inf: bool) -> NonfiniteReport | None:
-    """Where all nodes sent finite gradients, and their sum for one leaf is none."""
-    for leaf, gradient in zip(leaves, results or (), strict=False):
-        state = health(gradient)
-        if state.nan or (state.inf and not ignore_inf):
-            name = names.get(id(leaf), "a leaf without a name")
-            source = f"finite gradients of {name} add up to it, or a hook made it"
-            held = (Held(name, summarize(gradient)),)
-            return NonfiniteReport("backward", "nan" if state.nan else "inf", source=source, outputs=held)
-    return None
 
 
 def _names(named: list) -> dict[int, str]:

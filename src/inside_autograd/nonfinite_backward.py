@@ -10,7 +10,8 @@ from torch.utils._pytree import tree_leaves
 
 from .facts import CHECKPOINT, AccumulateGrad, is_custom, kind_of, name_of
 from .health import Health, health
-from .nonfinite_forward import Modules, only_looks, sum_of
+from .module_watch import Modules
+from .nonfinite_forward import name_of_operation, only_looks, sum_of
 from .nonfinite_report import Held, NonfiniteReport
 from .saved import read_saved
 from .user_lines import Line, recorded_line, running_line
@@ -135,6 +136,8 @@ class _After(_Hook):
 class _Inside(TorchDispatchMode):
     """Sees the operations inside the ``backward`` of custom Functions."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, watcher: weakref.ref):
         super().__init__()
         self.watcher = watcher
@@ -144,5 +147,5 @@ class _Inside(TorchDispatchMode):
         watcher = self.watcher()
         looking = watcher is not None and watcher.custom and not (watcher.inside or watcher.report)
         if looking and not only_looks(func) and watcher.bad(sum_of(map(health, tree_leaves(result)))):
-            watcher.inside = (func.overloadpacket.__name__, running_line(sys._getframe(1), __file__))
+            watcher.inside = (name_of_operation(func), running_line(sys._getframe(1), __file__))
         return result

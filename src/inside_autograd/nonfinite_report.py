@@ -49,8 +49,8 @@ class NonfiniteReport:
     inner_op, inner_line
         For a custom Function in backward: the operation inside it, and its line.
     operations, nodes
-        How many operations of forward and how many nodes of backward were looked at; ``None`` for a part
-        that did not run.
+        How many operations of forward (views not counted) and nodes of backward were looked at; ``None``
+        for a part that did not run.
     note
         What else there is to know.
     """
@@ -118,6 +118,8 @@ class NonfiniteReport:
             return f"{what}: {self.source}."
         if not self.born:
             return f"{what}, first seen in {self.op}: {self.source}."
+        if not self.inputs:
+            return f"{what}, born in {self.op}."
         values = [held.value for held in self.inputs if held.value is not None]
         s = "" if len(values) == 1 else "s"
         came = f"its input{s}" if self.phase == "forward" else f"the gradient{s} that arrived"

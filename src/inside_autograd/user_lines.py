@@ -58,7 +58,12 @@ def running_line(frame, caller: str) -> Line | None:
 def recorded_line(node) -> Line | None:
     """The line that made ``node``, where anomaly mode was on when it ran; else ``None``."""
     stack = node.metadata.get("traceback_") or ()
-    return _first_own(reversed(_places_in("".join(stack))))
+    return line_in_traceback("".join(stack))
+
+
+def line_in_traceback(text: str) -> Line | None:
+    """The same for a traceback in ``text``."""
+    return _first_own(reversed(_places_in(text)))
 
 
 def _places_in(text: str) -> list[Place]:
