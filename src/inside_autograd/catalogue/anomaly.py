@@ -193,13 +193,17 @@ assert x.grad == 6
         id="nan-reached-a-probability-distribution",
         title="NaN reached a probability distribution",
         category="ValueError",
-        pattern=r"Expected parameter \w+ \(Tensor of shape \([^)]*\)\) of distribution",
+        pattern=(
+            r"(?:Expected parameter \w+ \(Tensor of shape \([^)]*\)\) of "
+            r"distribution|probability tensor contains either `inf`, `nan` or element < 0)"
+        ),
         message=(
             "Expected parameter logits (Tensor of shape (2,)) of distribution Categorical(logits: "
             "torch.Size([2])) to satisfy the constraint IndependentConstraint(Real(), 1), but found invalid "
             "values:\n"
             "tensor([nan, nan], grad_fn=<SubBackward0>)"
         ),
+        variants=("probability tensor contains either `inf`, `nan` or element < 0",),
         meaning=(
             "`torch.distributions` tests its arguments when a distribution is made, and these hold NaN or "
             "values outside the allowed range. It is most often the first place where anybody looks: the NaN "
@@ -208,6 +212,8 @@ assert x.grad == 6
         causes=(
             "An earlier backward pass gave a NaN gradient, and the optimizer wrote it into the weights.",
             "The network put out infinity, and a subtraction or normalization turned it into NaN.",
+            "Sampling in half precision overflowed: `torch.multinomial` then says `probability tensor "
+            "contains either`.",
             "The argument was not brought into range: a scale without `softplus`, or probabilities that are "
             "negative.",
         ),

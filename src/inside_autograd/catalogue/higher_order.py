@@ -162,7 +162,7 @@ assert q.grad is not None
             "reverse mode: `jacrev(jacrev(f))` also gives a Hessian."
         ),
         chapter="24_higher_order",
-        section="When it goes wrong",
+        section="A custom Function under `torch.func`",
         broken_code="""\
 import torch
 
@@ -238,7 +238,7 @@ with torch.autograd.forward_ad.dual_level():
             "know forward mode."
         ),
         chapter="24_higher_order",
-        section="When it goes wrong",
+        section="Functions instead of graphs: `torch.func`",
         broken_code="""\
 import torch
 from torch.func import jacfwd
@@ -279,7 +279,7 @@ assert torch.allclose(jacobian.flatten(), torch.tensor([0.6, 0.8]))
             "does all of it in one call."
         ),
         chapter="24_higher_order",
-        section="When it goes wrong",
+        section="Functions instead of graphs: `torch.func`",
         broken_code="""\
 import torch
 import torch.autograd.forward_ad as fwAD
@@ -315,7 +315,7 @@ assert tangent == 6
             "indices with a `lambda`."
         ),
         chapter="24_higher_order",
-        section="When it goes wrong",
+        section="Functions instead of graphs: `torch.func`",
         broken_code="""\
 import torch
 from torch.func import jacfwd
@@ -354,7 +354,7 @@ assert jacfwd(torch.square)(torch.tensor(3.0)) == 6
             "shape of `x`."
         ),
         chapter="24_higher_order",
-        section="When it goes wrong",
+        section="Functions instead of graphs: `torch.func`",
         broken_code="""\
 import torch
 from torch.func import jvp
@@ -398,7 +398,7 @@ assert tangent.tolist() == [2.0, 6.0]
             "outputs of any shape."
         ),
         chapter="24_higher_order",
-        section="When it goes wrong",
+        section="A Hessian's product without the Hessian",
         broken_code="""\
 import torch
 from torch.autograd.functional import hessian
@@ -445,7 +445,7 @@ assert h.tolist() == [[6.0, 0.0], [0.0, 12.0]]
             "which takes nested structures."
         ),
         chapter="24_higher_order",
-        section="When it goes wrong",
+        section="What it costs",
         broken_code="""\
 import torch
 from torch.autograd.functional import jacobian
@@ -488,8 +488,8 @@ assert j.tolist() == [[2.0, 0.0], [0.0, 4.0]]
             "Pass `v`: the shape of the output for `vjp`, of the input for `jvp` and `hvp`. For the whole "
             "matrix call `jacobian`."
         ),
-        chapter="24_higher_order",
-        section="When it goes wrong",
+        chapter="11_first_gradient",
+        section="The chain rule, one vector at a time",
         broken_code="""\
 import torch
 from torch.autograd.functional import vjp
@@ -522,8 +522,8 @@ assert product.tolist() == [2.0, 4.0]
             "A batch dimension is missing in `v`.",
         ),
         repair="Make `v` with `torch.ones_like(output)` for `vjp` and `torch.ones_like(x)` for `jvp`.",
-        chapter="24_higher_order",
-        section="When it goes wrong",
+        chapter="11_first_gradient",
+        section="The chain rule, one vector at a time",
         broken_code="""\
 import torch
 from torch.autograd.functional import vjp
@@ -587,7 +587,7 @@ assert product.tolist() == [1.0 + 3.0, 1.0 + 2.0 + 1.0]
             "the graph inside the function."
         ),
         chapter="24_higher_order",
-        section="When it goes wrong",
+        section="`no_grad` around it, or inside",
         broken_code="""\
 import torch
 from torch.autograd.functional import hessian

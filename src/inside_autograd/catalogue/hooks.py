@@ -25,7 +25,7 @@ ENTRIES: tuple[Entry, ...] = (
             "register."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Hooks that torch refuses",
         broken_code="""\
 import torch
 
@@ -106,7 +106,7 @@ assert x.grad.tolist() == [3.0, 0.0]
         ),
         repair="Cast back at the end: `return result.to(grad)` takes dtype and device of the gradient.",
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="What a returned value replaces",
         broken_code="""\
 import torch
 
@@ -185,7 +185,7 @@ assert x.grad.tolist() == [6.0, 6.0]
             "`retain_grad()` and look at `.grad` after backward."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Hooks that torch refuses",
         broken_code="""\
 import torch
 
@@ -221,7 +221,7 @@ assert seen == [[3.0, 3.0]]
         ),
         repair="Change `p.grad` in place inside a `def` that returns nothing.",
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Hooks that torch refuses",
         broken_code="""\
 import torch
 
@@ -259,7 +259,7 @@ assert x.grad.tolist() == [2.0, 2.0]
         ),
         repair="Return a tuple with one entry for each gradient, or nothing.",
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="What a returned value replaces",
         broken_code="""\
 import torch
 
@@ -297,7 +297,7 @@ assert x.grad.tolist() == [6.0, 6.0]
         ),
         repair="Return one entry for each that came in, `None` where the entry was `None`.",
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="What a returned value replaces",
         broken_code="""\
 import torch
 
@@ -349,7 +349,7 @@ assert x.grad.tolist() == [6.0, 6.0]
             "outputs. Modules that work in place may then need a change of their own."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section='"Using a non-full backward hook"',
         broken_code="""\
 import torch
 
@@ -400,7 +400,7 @@ assert torch.equal(seen[0][0], x.grad)  # the gradient of the module's input
             "`remove()` when you are done with them."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Hooks on a module",
         broken_code="""\
 import torch
 
@@ -445,8 +445,8 @@ assert len(seen) == 1
             "If `grad_output` is all that you need, the values are right and you may ignore this, or hook "
             "the output tensor itself. If you want the gradient of the input, let the input require grad."
         ),
-        chapter="35_changing_gradients",
-        section="A module full backward hook with nothing to do",
+        chapter="43_hooks_and_memory",
+        section='"Full backward hook is firing"',
         broken_code="""\
 import torch
 
@@ -491,7 +491,7 @@ assert torch.equal(seen[0][0], layer.weight)
             "a hook on the parameter."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Hooks on a module",
         broken_code="""\
 import torch
 
@@ -529,7 +529,7 @@ assert layer.weight.grad.tolist() == [[10.0, 10.0]]
             "grad_input)`."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Hooks on a module",
         broken_code="""\
 import torch
 
@@ -581,8 +581,8 @@ assert x.grad.tolist() == [[0.0, 0.0]]
             "Set `inplace=False` on the layers around the hook and write `x = x + shortcut`. Or use a "
             "forward hook that calls `register_hook` on the output tensor: that makes no view."
         ),
-        chapter="35_changing_gradients",
-        section="In place after a module with a full backward hook",
+        chapter="43_hooks_and_memory",
+        section='"Output 0 of BackwardHookFunction is a view"',
         broken_code="""\
 import torch
 from torch import nn
@@ -629,8 +629,8 @@ assert len(seen) == 1
             "Save the `state_dict()`, whose tensors are detached, and register the hooks again after "
             "loading. The decorator `torch.utils.hooks.unserializable_hook` says that the loss is meant."
         ),
-        chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        chapter="51_function_in_a_module",
+        section="Copies and files",
         broken_code="""\
 import io
 
@@ -672,7 +672,7 @@ assert torch.load(file).tolist() == [1.0, 2.0]
             "gradients on."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Every hook, in the order of a run",
         broken_code="""\
 import torch
 from torch.autograd.graph import get_gradient_edge
@@ -773,6 +773,112 @@ class Scale(nn.Module):
 
 
 assert len(list(Scale().parameters())) == 1
+""",
+    ),
+    Entry(
+        id="a-backward-hook-on-a-module-that-returns-a-dict",
+        title="A backward hook on a module that returns a dict",
+        category="UserWarning",
+        pattern=(
+            r"For backward hooks to be called, module output should be a Tensor or a tuple of "
+            r"Tensors but received"
+        ),
+        message=(
+            "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
+            "received <class 'dict'>"
+        ),
+        meaning=(
+            "Torch attaches a module's backward hook to the tensors that it returns, and looks for them in a "
+            "tensor or a tuple. It found another type and gave up, so the hook will not run."
+        ),
+        causes=("`forward` returns a dict, a list or a dataclass, as many models of libraries do.",),
+        repair=(
+            "Register the hook on a layer inside that returns a tensor. Or use a forward hook that picks the "
+            "tensors out of the result and calls `register_hook` on each."
+        ),
+        chapter="43_hooks_and_memory",
+        section="Modules that return dicts",
+        broken_code="""\
+import torch
+
+
+class Heads(torch.nn.Module):
+    def forward(self, x):
+        return {"double": 2 * x, "triple": 3 * x}
+
+
+net = Heads()
+seen = []
+net.register_full_backward_hook(lambda m, g_in, g_out: seen.append(g_out))
+out = net(torch.ones(2, requires_grad=True))
+""",
+        fixed_code="""\
+import torch
+
+
+class Heads(torch.nn.Module):
+    def forward(self, x):
+        return {"double": 2 * x, "triple": 3 * x}
+
+
+net = Heads()
+seen = []
+
+
+def hook_the_tensors(module, inputs, out):
+    out["double"].register_hook(seen.append)
+
+
+net.register_forward_hook(hook_the_tensors)
+out = net(torch.ones(2, requires_grad=True))
+out["double"].sum().backward()
+assert seen[0].tolist() == [1.0, 1.0]
+""",
+    ),
+    Entry(
+        id="a-hook-for-several-gradients-and-autogradgrad",
+        title="A hook for several gradients, and autograd.grad",
+        category="RuntimeError",
+        pattern=(
+            r"A leaf node was passed to _will_engine_execute_node but we are currently running "
+            r"autograd\.grad\(\)"
+        ),
+        message=(
+            "A leaf node was passed to _will_engine_execute_node but we are currently running "
+            "autograd.grad(). This is currently not supported."
+        ),
+        meaning=(
+            "A hook from `register_multi_grad_hook` waits until the gradients of all its tensors are there, "
+            "so it asks the engine which of them will come. For leaves the engine has an answer in "
+            "`backward()` only."
+        ),
+        causes=("`register_multi_grad_hook` was given parameters, and `torch.autograd.grad` is called.",),
+        repair=(
+            'Call `backward()`. Or pass `mode="any"`, which runs the hook at the first gradient and asks '
+            "nothing."
+        ),
+        chapter="43_hooks_and_memory",
+        section="Hooks that torch refuses",
+        broken_code="""\
+import torch
+from torch.autograd.graph import register_multi_grad_hook
+
+w = torch.tensor(2.0, requires_grad=True)
+v = torch.tensor(3.0, requires_grad=True)
+seen = []
+register_multi_grad_hook([w, v], seen.append)
+torch.autograd.grad(w * v, [w, v])
+""",
+        fixed_code="""\
+import torch
+from torch.autograd.graph import register_multi_grad_hook
+
+w = torch.tensor(2.0, requires_grad=True)
+v = torch.tensor(3.0, requires_grad=True)
+seen = []
+register_multi_grad_hook([w, v], seen.append)
+(w * v).backward()
+assert seen == [[3.0, 2.0]]
 """,
     ),
 )

@@ -372,8 +372,8 @@ assert w.tolist() == [-5.0, -4.0]
             "Call `scaler.scale(loss).backward()` before `scaler.step(optimizer)`. If that is so, look for "
             "parameters with `grad` of `None`."
         ),
-        chapter="22_accumulation",
-        section="Clip, step and schedule once",
+        chapter="41_anomaly_and_nan",
+        section="Infinities on purpose",
         broken_code="""\
 import torch
 
@@ -414,8 +414,8 @@ assert w.tolist() == [-2.0, -1.0]
             "Keep the trainable parameters in `float32` and run the forward pass under `torch.autocast`. Or "
             "use `bfloat16`, which needs no `GradScaler`."
         ),
-        chapter="22_accumulation",
-        section="Clip, step and schedule once",
+        chapter="41_anomaly_and_nan",
+        section="Infinities on purpose",
         broken_code="""\
 import torch
 

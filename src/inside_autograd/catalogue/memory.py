@@ -24,7 +24,7 @@ ENTRIES: tuple[Entry, ...] = (
             "`x.requires_grad_()` on the input of the first block."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section='"None of the inputs have requires_grad=True"',
         broken_code="""\
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -84,7 +84,7 @@ assert layer.weight.grad.tolist() == [[1.0, 1.0]]
             "require no grad. Pass `True` only where you rely on how the old kind works."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Checkpoint: keep the input, compute again",
         broken_code="""\
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -132,7 +132,7 @@ assert x.grad.tolist() == [1.0, 1.0]
         ),
         repair="Pass `use_reentrant=False`. Or call plain `backward()` and read `.grad`.",
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section='"None of the inputs have requires_grad=True"',
         broken_code="""\
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -206,7 +206,7 @@ assert grad.tolist() == [1.0, 1.0]
             "operations of both runs."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Checkpoint: keep the input, compute again",
         broken_code="""\
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -281,7 +281,7 @@ assert x.grad.shape == x.shape
             "and state once, outside the block, and pass them in as arguments."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Checkpoint: keep the input, compute again",
         broken_code="""\
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -336,7 +336,7 @@ assert x.grad.tolist() == [1.0, 1.0]
             "under `no_grad()`."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Checkpoint: keep the input, compute again",
         broken_code="""\
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -372,7 +372,7 @@ assert x.grad.tolist() == [1.0, 1.0]
         ),
         repair="Return a tensor with the shape, dtype and device of the one that was packed.",
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Pack what is saved",
         broken_code="""\
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -414,7 +414,7 @@ assert x.grad.tolist() == [1.0, 1.0]
         ),
         repair="Make a new tensor: `t.half()`, `t * scale` or `t.clone()` followed by in-place work.",
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Pack what is saved",
         broken_code="""\
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -457,7 +457,7 @@ assert x.grad.tolist() == [18.0, 18.0]
             "`torch.autograd.functional`, which allow it."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Pack what is saved",
         broken_code="""\
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -506,7 +506,7 @@ assert grad.tolist() == [1.0, 1.0]
             "Register once for each forward pass. To do two things, write one pair of hooks that does both."
         ),
         chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        section="Pack what is saved",
         broken_code="""\
 import torch
 
@@ -546,8 +546,8 @@ assert x.grad.tolist() == [1.0, 1.0]
             "A loss from inside is kept and used in a later step.",
         ),
         repair="Call `backward()` inside the same `with` block.",
-        chapter="43_hooks_and_memory",
-        section="When it goes wrong",
+        chapter="23_in_place",
+        section="When torch makes the copy",
         broken_code="""\
 import torch
 
@@ -567,5 +567,41 @@ with torch.autograd.graph.allow_mutation_on_saved_tensors():
     y.sum().backward()
 assert x.grad.tolist() == [1.0, 1.0]
 """,
+    ),
+    Entry(
+        id="a-saved-tensor-that-the-node-does-not-have",
+        title="A saved tensor that the node does not have",
+        category="AttributeError",
+        pattern=r"'\w+Backward\d*' object has no attribute '_?saved_\w+'",
+        message="'ExpBackward0' object has no attribute '_saved_self'",
+        variants=("'ExpBackward0' object has no attribute 'saved_tensors'",),
+        meaning=(
+            "A node has an attribute for each tensor that its formula needs, and no others. Which ones "
+            "differ from operation to operation: `exp` keeps its result, `sin` its input."
+        ),
+        causes=(
+            "The attribute of another operation was asked for: `_saved_self` where there is `_saved_result`.",
+            "`saved_tensors` was asked of a built-in node: only nodes of your own Functions have it.",
+            "The name is from another version of torch.",
+        ),
+        repair='List what there is: `[name for name in dir(node) if name.startswith("_saved_")]`.',
+        chapter="12_grad_fn",
+        section="What a node has saved",
+        broken_code="""\
+import torch
+
+x = torch.tensor(0.0, requires_grad=True)
+y = x.exp()
+y.grad_fn._saved_self
+""",
+        fixed_code="""\
+import torch
+
+x = torch.tensor(0.0, requires_grad=True)
+y = x.exp()
+names = [name for name in dir(y.grad_fn) if name.startswith("_saved_")]
+assert names == ["_saved_result"] and y.grad_fn._saved_result == 1
+""",
+        draws="y",
     ),
 )

@@ -370,8 +370,8 @@ assert (square + 1).tolist() == [[2.0, 5.0], [10.0, 17.0]]
             "For per-sample gradients use `GroupNorm` or `LayerNorm`. Otherwise call `eval()`, or set "
             "`track_running_stats=False`."
         ),
-        chapter="24_higher_order",
-        section="Under `vmap`",
+        chapter="22_accumulation",
+        section="Layers that mix samples",
         broken_code="""\
 import torch
 
@@ -902,7 +902,7 @@ assert slopes.tolist() == [3.0, 12.0]
         ),
         repair="Write `jvp(f, (x,), (v,))`.",
         chapter="24_higher_order",
-        section="The two `grad`s",
+        section="Functions instead of graphs: `torch.func`",
         broken_code="""\
 import torch
 from torch.func import jvp
@@ -1104,5 +1104,46 @@ loss.backward()
 assert torch.allclose(x.grad, 4 * torch.cos(torch.ones(2)))
 """,
         draws="h",
+    ),
+    Entry(
+        id="torchfuncgrad-called-like-torchautogradgrad",
+        title="`torch.func.grad` called like `torch.autograd.grad`",
+        category="TypeError",
+        pattern=(
+            r"grad\(\) (?:got an unexpected keyword argument "
+            r"'(?:create_graph|retain_graph|allow_unused|grad_outputs|inputs|outputs)'|missing "
+            r"1 required positional argument: 'inputs')"
+        ),
+        message="grad() got an unexpected keyword argument 'create_graph'",
+        variants=("grad() missing 1 required positional argument: 'inputs'",),
+        meaning=(
+            "There are two functions called `grad`. `torch.func.grad(f)` takes a function and returns a "
+            "function; `torch.autograd.grad(y, x)` takes tensors and returns gradients. The arguments belong "
+            "to the other one."
+        ),
+        causes=(
+            "`from torch.func import grad` stands where the code means `torch.autograd.grad`, or the other "
+            "way round.",
+            "`create_graph=True` was passed to `torch.func.grad`, which needs none: its result can be "
+            "differentiated as it is.",
+        ),
+        repair="Write the module in front: `torch.func.grad(f)(x)` or `torch.autograd.grad(y, x)`.",
+        chapter="24_higher_order",
+        section="The two `grad`s",
+        broken_code="""\
+import torch
+from torch.func import grad
+
+x = torch.tensor(2.0)
+grad(lambda x: x**3, create_graph=True)(x)
+""",
+        fixed_code="""\
+import torch
+from torch.func import grad
+
+x = torch.tensor(2.0)
+second = grad(grad(lambda x: x**3))(x)
+assert second == 12
+""",
     ),
 )
