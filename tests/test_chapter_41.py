@@ -38,6 +38,18 @@ def test_the_nodes_of_the_prediction():
     assert ex.named_nodes.check(answers).status == "passed"
 
 
+def test_of_two_roots_the_outer_is_named():
+    x = torch.tensor(1.0, requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught, torch.autograd.set_detect_anomaly(True):
+        warnings.simplefilter("always")
+        inner = (x - 2).sqrt()
+        outer = inner.sqrt()
+        with pytest.raises(RuntimeError, match="SqrtBackward0"):
+            outer.backward()
+    last_line = str(caught[-1].message).partition(" (Triggered")[0].strip().splitlines()[-1]
+    assert last_line.strip() == "outer = inner.sqrt()"
+
+
 def test_the_number_of_the_output_counts_slots():
     x = torch.tensor(0.0, requires_grad=True)
     other = torch.tensor(NAN)

@@ -121,8 +121,9 @@ def step_loss(w, x, y):
 ```
 
 `w` has shape (n,), `x` (m, n), `y` (m,). Repair it: a gradient of 0 for a perfect fit, otherwise the same
-loss and gradient. (0.0001 more or less in the loss does not matter.) For `w = [4]`, `x = [[2], [2]]`, `y =
-[8, 8]`: loss 0, gradient `[0]`.
+loss and gradient. (0.0001 more or less in the loss does not matter.)
+
+For `w = [4]`, `x = [[2], [2]]`, `y = [8, 8]`: loss 0, gradient `[0]`.
 """,
     kind="function",
     starter="def step_loss(w, x, y):\n    ...",
