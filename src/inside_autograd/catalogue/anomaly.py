@@ -19,8 +19,8 @@ ENTRIES: tuple[Entry, ...] = (
             "inputs the gradient was for. The values of the forward pass may all be fine."
         ),
         causes=(
-            "An infinite slope met a zero: `sqrt`, `norm` or `x**0.5` at 0 in the branch that `torch.where` "
-            "threw away.",
+            "An infinite slope met a zero: `sqrt` or `x**0.5` at 0 in the branch that `torch.where` threw "
+            "away.",
             "A division by zero or the logarithm of zero stood in a part whose result was masked out "
             "afterwards.",
             "The NaN or infinity is older: it was in the data, the weights or the forward pass.",
@@ -160,8 +160,7 @@ assert x.grad.tolist() == [0.0, 0.25]
         ),
         meaning=(
             "`detect_anomaly()` says that it is working, each time that it is entered. In this mode torch "
-            "stores a traceback for every node and tests every gradient for NaN, so steps take several times "
-            "as long."
+            "stores a traceback for every node and tests every gradient for NaN, so each step takes longer."
         ),
         causes=(
             "You asked for it with `torch.autograd.detect_anomaly()`.",

@@ -19,7 +19,7 @@ ENTRIES: tuple[Entry, ...] = (
         causes=(
             "`register_autograd` was never called for this op.",
             "The op is meant to have no gradient, and its result is part of the loss all the same.",
-            "It was called after the forward pass, or for another op of the same name.",
+            "It was called for another op of a similar name.",
         ),
         repair=(
             "Call `op.register_autograd(backward, setup_context=...)`. If no gradient is wanted, pass "
@@ -79,8 +79,8 @@ assert x.grad.tolist() == [2.0, 2.0]
         ),
         causes=(
             "A branch returns the input unchanged: `return x` where there is nothing to do.",
-            "The op returns `x.view(...)`, `x[:n]`, `x.contiguous()` or `x.to(...)` that changed nothing.",
-            "NumPy shares the memory: `torch.from_numpy(x.numpy())`.",
+            "The op returns a view, `x.view(...)` or `x[:n]`, or an `x.contiguous()` or `x.to(...)` that "
+            "changed nothing.",
         ),
         repair=(
             "Return `x.clone()`. An op that changes its input declares it in `mutates_args` and returns "
@@ -174,7 +174,7 @@ assert double(torch.ones(2)).tolist() == [2.0, 2.0]
         ),
         causes=(
             "The argument was renamed in the function and not in `mutates_args`.",
-            'A string was given: `mutates_args="x,"` is read letter by letter. Write `("x",)`.',
+            "The list was copied from another op.",
         ),
         repair="Name the arguments as the function does, in a tuple or a list.",
         chapter="35_changing_gradients",
@@ -495,6 +495,7 @@ lib.impl("double", lambda x: 2 * x, "CPU")
 x = torch.ones(2, requires_grad=True)
 y = torch.ops.catalogue_cpu.double(x)
 y.sum().backward()
+del lib  # the op is gone with it
 """,
         fixed_code="""\
 import torch
@@ -506,6 +507,7 @@ x = torch.ones(2, requires_grad=True)
 y = torch.ops.catalogue_composite.double(x)
 y.sum().backward()
 assert x.grad.tolist() == [2.0, 2.0]
+del lib  # the op is gone with it
 """,
     ),
 )

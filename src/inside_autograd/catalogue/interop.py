@@ -523,13 +523,12 @@ assert array.tolist() == [3.0, 6.0]
         pattern=r"Casting complex values to real discards the imaginary part",
         message="Casting complex values to real discards the imaginary part",
         meaning=(
-            "A complex tensor was written into a real one, and its imaginary part is gone. The warning may "
-            "come from the backward pass: a real input of a complex computation gets a real gradient."
+            "A complex tensor was cast to a real one, or written into one, and its imaginary part is gone. "
+            "The gradient of the cast is real too: nothing comes back for the imaginary part."
         ),
         causes=(
             "`.float()` or `.to(torch.float32)` on a complex result, such as that of an FFT.",
             "Complex values are written into a buffer made by `torch.zeros`.",
-            "A Function's `backward` returns a complex gradient for a real input.",
         ),
         repair=(
             "Say which part you mean: `.real`, `.abs()`, `.angle()` or `torch.view_as_real`. Make buffers "

@@ -22,8 +22,8 @@ ENTRIES: tuple[Entry, ...] = (
             "A tensor is used as an index of a list, as a slice or in `range(...)`.",
         ),
         repair=(
-            "Stay with tensors: `torch.stack([a, b])` for `torch.tensor([a, b])`, `torch.take` or `gather` "
-            "for indexing by a value."
+            "Stay with tensors: `torch.stack([a, b])` for `torch.tensor([a, b])`, `gather` for indexing by a "
+            "value."
         ),
         chapter="24_higher_order",
         section="Under `vmap`",
@@ -278,8 +278,8 @@ assert y.tolist() == [1.0, 7.0]
             "A model, a dict with options or `None` is passed as an argument.",
         ),
         repair=(
-            "Bind it with a `lambda` or `functools.partial`, pass it as a keyword argument if it is a tensor "
-            "for all, or put `None` in its place in `in_dims`."
+            "Bind it with a `lambda` or `functools.partial`, pass it as a keyword argument, which `vmap` "
+            "does not map over, or put `None` in its place in `in_dims`."
         ),
         chapter="24_higher_order",
         section="Under `vmap`",
