@@ -88,6 +88,9 @@ def test_a_traceback_from_a_notebook_keeps_only_the_cells(monkeypatch):
         "    return input.exp()\n"
     )
     assert plain_message(given) == "Traceback:\n  In [5], line 1\n    y = x.exp()"
+    names = {"plain_message": plain_message, "given": given}
+    exec(compile("shown = plain_message(given)", cell, "exec"), names)
+    assert names["shown"] == "Traceback:\n  this cell, line 1\n    y = x.exp()"
 
 
 def test_wrapping_keeps_short_lines_and_indentation():

@@ -24,8 +24,8 @@ def plain_message(message: object) -> str:
     """The message of an error or warning, without what belongs to one machine or one run.
 
     Drops colors, C++ stacks and places in torch's sources, memory addresses, and folders. In a
-    traceback inside the message, a notebook's cell is called ``In [5]``, and where there are
-    such frames, the others (of the kernel and of torch) are left out.
+    traceback inside the message, a notebook's cell is called ``this cell`` while it runs and ``In [5]``
+    later, and where there are such frames, the others (of the kernel and of torch) are left out.
 
     Parameters
     ----------
@@ -87,13 +87,21 @@ def _plain_frames(lines: list[str]) -> list[str]:
 
 
 def _cell_name(filename: str) -> str | None:
-    """``In [5]`` for the file name that IPython gives to the code of a cell, else ``None``."""
+    """``this cell`` or ``In [5]`` for the name that IPython gives to the code of a cell, else ``None``."""
     ipython = sys.modules.get("IPython")  # where it was never imported, there are no cells
     shell = ipython.get_ipython() if ipython else None
     name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
     named = name_of(filename) if name_of else None
     number = re.search(r"\d+", named[1]) if named else None
     if number:
-        return f"In [{number[0]}]"
+        # The cell that runs now has no number yet for the reader, and tools that check notebooks give another.
+        return "this cell" if _runs_now(filename) else f"In [{number[0]}]"
     # A cell of this kernel that IPython has no number for.
     return "In [?]" if "ipykernel_" in os.path.dirname(filename) else None
+
+
+def _runs_now(filename: str) -> bool:
+    frame = sys._getframe()
+    while frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) != (filename, "<module>"):
+        frame = frame.f_back
+    return frame is not None
