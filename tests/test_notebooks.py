@@ -34,7 +34,7 @@ HARMLESS_HTML = (
 SUMMARY = "- One.\n- Two,\n  on two lines.\n- Three."
 MARKDOWN = """# First things
 
-What this is about, in one line. 20 minutes; you need Python.
+What this is about, in one line. 10 minutes; you need Python.
 
 ## Predict first
 
@@ -139,6 +139,10 @@ def with_code(source):
 
 def with_text(source):
     return lambda cells: cells.insert(4, new_markdown_cell(source))
+
+
+def both(first, second):
+    return lambda cells: (first(cells), second(cells))
 
 
 def replaced(old, new):
@@ -274,12 +278,13 @@ BAD = [
     ("chapter-shape", replaced("## Exercises", "## Work"), "the last sections are"),
     ("chapter-shape", lambda cells: cells.append(new_markdown_cell("## More\n\nText")), "end with"),
     ("chapter-shape", lambda cells: cells.insert(-2, cells.pop()), "end with"),
-    ("chapter-shape", replaced("20 minutes; ", ""), "how many minutes"),
+    ("chapter-shape", replaced("10 minutes; ", ""), "how many minutes"),
     ("short-summary", replaced("- Three.", "- Three.\n- Four.\n- Five.\n- Six."), "6 lines"),
     ("short-summary", replaced(SUMMARY, "\n\n".join("abcdef")), "6 lines"),
     ("short-summary", replaced(SUMMARY, ""), "0 lines"),
-    ("length", lambda cells: cells.pop(4), "words"),
-    ("length", with_text("One more word. " * 700), "words"),
+    ("length", both(lambda cells: cells.pop(4), replaced("10 minutes", "5 minutes")), "words"),
+    ("length", both(with_text("One more word. " * 700), replaced("10 minutes", "20 minutes")), "words"),
+    ("minutes-are-measured", replaced("10 minutes; ", "25 minutes; "), "write 10 minutes"),
     ("no-filler", with_text("It is just a number."), "'just'"),
     ("no-filler", with_text("**Simply** call it."), "'Simply'"),
     ("no-filler", with_text("<details><summary>Just look</summary>\n\nText\n\n</details>"), "'Just'"),

@@ -1,17 +1,20 @@
-"""Write what the book's pages take from the package: the solutions, and the player on the first page.
+"""Write what the book's pages take from the package: solutions, index of errors, player of the first page.
 
-    python tools/generated_pages.py            write book/solutions.md and book/front_player.html
-    python tools/generated_pages.py --check    write nothing; exit 1 if one of them is not up to date
+python tools/generated_pages.py            write book/solutions.md and book/front_player.html
+python tools/generated_pages.py --check    write nothing; exit 1 if one of them is not up to date
 """
 
 import sys
 from pathlib import Path
 
+import error_pages
 from inside_autograd.exercises import Exercise, Mistake, all_exercises
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "book" / "solutions.md"
 PLAYER = ROOT / "book" / "front_player.html"
+ERRORS = ROOT / "book" / "errors.md"
+ERRORS_BOX = ROOT / "book" / "errors_box.html"
 OPENING = """\
 # Solutions
 
@@ -100,13 +103,21 @@ def front_player() -> str:
     return replay((w * x) ** 2 + w, params={"x": x, "w": w}).to_html() + "\n"
 
 
+MADE = {
+    PAGE: current,
+    PLAYER: front_player,
+    ERRORS: error_pages.index_page,
+    ERRORS_BOX: error_pages.search_box,
+}
+
+
 def main(arguments: list[str]) -> int:
     """Run the command; returns its exit status."""
     if arguments not in ([], ["--check"]):
         print("Usage: python tools/generated_pages.py [--check]", file=sys.stderr)
         return 2
     status = 0
-    for path, make in ((PAGE, current), (PLAYER, front_player)):
+    for path, make in MADE.items():
         name, text = path.relative_to(ROOT).as_posix(), make()
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue

@@ -94,7 +94,7 @@ def _cell_name(filename: str) -> str | None:
     named = name_of(filename) if name_of else None
     number = re.search(r"\d+", named[1]) if named else None
     if number:
-        # The cell that runs now has no number yet for the reader, and tools that check notebooks give another.
+        # The cell that runs now: its number is another one in tools that check notebooks.
         return "this cell" if _runs_now(filename) else f"In [{number[0]}]"
     # A cell of this kernel that IPython has no number for.
     return "In [?]" if "ipykernel_" in os.path.dirname(filename) else None

@@ -10,7 +10,8 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FRONT = re.compile(r"^\s*(?:(?:\[\w+\]:|E {1,7}|>|\|)\s?)*")
 # "RuntimeError: message", also with a module before it.
 _ERROR = re.compile(
-    r"^\s*(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*(?:Error|Exception|Failed|Unsupported|Interrupt|Exit|Warning))"
+    r"^\s*(?:[A-Za-z_]\w*\.)*"
+    r"(?P<name>Exception|Unsupported|[A-Z]\w*(?:Error|Exception|Failed|Interrupt|Exit|Warning))"
     r"(?:: ?(?P<message>.*)|)$"
 )
 # "train.py:12: UserWarning: message": how Python prints a warning.

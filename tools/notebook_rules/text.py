@@ -1,7 +1,7 @@
 """Rules on what Markdown cells say: plain Markdown, links that hold, one shape for each chapter."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -13,6 +13,8 @@ from .view import PARSER, Notebook, Page, rule
 WORDS = (1_000, 2_400)
 TAIL = ["When it goes wrong", "Exercises", "In short", "Where next"]
 FIRST = "Predict first"
+CLINIC = "42_error_clinic"
+INDEX_CELL = "<details>\n<summary>In the error index:"  # how the links begin that tools/error_links.py writes
 LINES = 5
 MINUTES = re.compile(r"\b\d+(?:\s*(?:-|–|to)\s*\d+)?\s+min(?:ute)?s?\b")
 FILLER = re.compile(r"\b(?:just|simply)\b", re.IGNORECASE)
@@ -195,12 +197,46 @@ def short_summary(notebook: Notebook) -> Iterator[str]:
         yield f"*In short* has {lines} lines: make it one to {LINES}."
 
 
+def _words_of(notebook: Notebook, numbers: Iterable[int]) -> Iterator[int]:
+    """How many words each block of these cells has; the links into the index are no prose of the chapter."""
+    for place, text in notebook.prose:
+        number = int(place.split()[1]) - 1
+        if number in numbers and not notebook.node.cells[number].source.startswith(INDEX_CELL):
+            yield len(re.findall(r"\S*\w\S*", text))
+
+
 @rule
 def length(notebook: Notebook) -> Iterator[str]:
-    """A chapter is a sitting of 15 to 25 minutes."""
-    words = sum(len(re.findall(r"\S*\w\S*", text)) for _, text in notebook.prose)
-    if not WORDS[0] <= words <= WORDS[1]:
+    """A chapter is one sitting. The clinic is a reference: nobody reads all of it."""
+    words = sum(_words_of(notebook, range(len(notebook.node.cells))))
+    if notebook.path.stem != CLINIC and not WORDS[0] <= words <= WORDS[1]:
         yield f"the text has {words} words: bring it between {WORDS[0]} and {WORDS[1]}."
+
+
+def minutes(notebook: Notebook) -> int:
+    """How long a chapter takes without its exercises, to 5 minutes.
+
+    Counted are 200 words a minute, and a minute for each code cell.
+    """
+    starts = [
+        cell.source.split("\n")[0] if cell.cell_type == "markdown" else "" for cell in notebook.node.cells
+    ]
+    first, after = (starts.index(f"## {title}") if f"## {title}" in starts else 0 for title in TAIL[1:3])
+    counted = [i for i in range(len(starts)) if not first <= i < after]
+    code = sum(notebook.node.cells[i].cell_type == "code" for i in counted)
+    words = sum(_words_of(notebook, counted))
+    return 5 * round((words / 200 + code) / 5)
+
+
+@rule
+def minutes_are_measured(notebook: Notebook) -> Iterator[str]:
+    """The time that a chapter promises is counted."""
+    headings = [title for _, level, title in notebook.headings if level == 2]
+    if notebook.path.stem == CLINIC or headings[-len(TAIL) :] != TAIL:
+        return
+    said, counted = MINUTES.search(notebook.node.cells[0].source), minutes(notebook)
+    if said and said.group() != f"{counted} minutes":
+        yield f"the opening says {said.group()}: write {counted} minutes, which is what was counted."
 
 
 @rule
