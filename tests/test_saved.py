@@ -1,5 +1,7 @@
 """What a node has saved: alias, state, role, names, source and memory, against hand-made expectations."""
 
+import dataclasses
+
 import pytest
 import torch
 from torch import nn
@@ -415,3 +417,50 @@ def test_batch_norm_names_its_buffers():
 def test_error_node_saves_nothing():
     node = next(node for node in of("custom_once").nodes if node.kind == "error")
     assert node.saved == ()
+
+
+# --- graphs read without what their nodes saved
+
+
+def without_saved(graph):
+    """What ``saved=False`` must give: everything but the saved tensors that are still there."""
+    nodes = tuple(
+        dataclasses.replace(node, saved=tuple(one for one in node.saved if one.state == "freed"))
+        for node in graph.nodes
+    )
+    return dataclasses.replace(graph, nodes=nodes)
+
+
+@pytest.mark.parametrize("shape", [name for name in SHAPES if name != "no_graph"])
+def test_without_saved_all_else_is_the_same(shape):
+    outputs, params = SHAPES[shape]()
+    whole = Graph.of(outputs, params)
+    assert Graph.of(outputs, params, saved=False) == without_saved(whole)
+
+
+def test_without_saved_tells_what_is_freed():
+    w, u = numbers(3), numbers(3)
+    kept, spent = (w * u).tanh(), (u * w).exp()
+    index = w[torch.tensor([0, 2])].sum()
+    done = KeepsOutput.apply(w, 2.0).sum()
+    for used in (spent.sum(), index, done):
+        used.backward()
+    outputs = [kept, spent, index, done]
+    graph = Graph.of(outputs, {"w": w, "u": u}, saved=False)
+    assert [node.name for node in graph.nodes if node.freed] == [
+        "KeepsOutputBackward",
+        "IndexBackward0",
+        "ExpBackward0",
+        "MulBackward0",
+    ]
+    assert graph == without_saved(Graph.of(outputs, {"w": w, "u": u}))
+    assert "freed" in str(graph)
+
+
+def test_without_saved_runs_no_hook():
+    ran = []
+    w = numbers(3)
+    with saved_tensors_hooks(lambda tensor: tensor, ran.append):
+        out = (w * w).exp()
+    assert not any(node.freed for node in Graph.of(out, saved=False).nodes)
+    assert ran == []

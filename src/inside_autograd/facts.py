@@ -45,13 +45,13 @@ def kind_of(node, name: str) -> str:
     return RECORDED if name.count("Backward") > 1 else OP
 
 
-def why_empty(node, slot: int) -> str:
-    """Why ``next_functions`` holds ``None`` in this slot."""
-    if type(node).__name__ == "CopySlices" and slot > 0:
-        return "the value written needs no gradient"
+def why_empty(node) -> tuple[str, str]:
+    """Why ``next_functions`` of such a node holds ``None``: in slot 0, and in any other."""
     if is_custom(node):
-        return "this tensor argument does not require grad"
-    return "this input needs no gradient: a constant, absent, or requires_grad=False"
+        reason = "this tensor argument does not require grad"
+    else:
+        reason = "this input needs no gradient: a constant, absent, or requires_grad=False"
+    return reason, "the value written needs no gradient" if type(node).__name__ == "CopySlices" else reason
 
 
 @contextmanager

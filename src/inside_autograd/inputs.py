@@ -1,6 +1,6 @@
 """What a caller hands over: nested outputs made flat, and names for parameters.
 
-Both functions only look at containers and attributes; they run no tensor operation.
+All of this only looks at containers and attributes; it runs no tensor operation.
 """
 
 import dataclasses
@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import torch
 from torch.autograd.graph import GradientEdge, Node
+
+from .saved import dtype_name
 
 Output = torch.Tensor | GradientEdge
 
@@ -187,4 +189,32 @@ def _params_refusal(value: object) -> str:
     return (
         f"params is or holds {_article(value)}: pass a module, a dict from names to tensors, "
         "or (name, tensor) pairs such as model.named_parameters()."
+    )
+
+
+def nothing_to_read(outputs: list) -> str:
+    """Why flat ``outputs`` of which none requires grad have no graph, and what to do."""
+    tensors = [output for _, output in outputs if output is not None]
+    if not tensors:
+        return "There is nothing to read: the outputs hold no tensor."
+    if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors):
+        return (
+            "A tensor inside a torch.func transform such as vmap has no backward graph of its own here: "
+            "read the graph of what the transform returns, outside of it."
+        )
+    if len(tensors) > 1:
+        return "None of the outputs requires grad, so there is no backward graph to read."
+    if tensors[0].is_inference():
+        return (
+            "This tensor was made under inference_mode, so there is no backward graph to read: "
+            "compute it outside, with gradients on."
+        )
+    if not (tensors[0].is_floating_point() or tensors[0].is_complex()):
+        return (
+            f"This tensor is of dtype {dtype_name(tensors[0].dtype)}, so there is no backward graph to read: "
+            "only floating-point and complex tensors have gradients."
+        )
+    return (
+        "This tensor has no grad_fn and does not require grad, so there is no backward graph to read: it was "
+        "made under no_grad, detached, or computed from tensors that do not require grad."
     )

@@ -6,7 +6,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from .arguments import check_gradients, check_graph, check_options, match_gradients, targets_of
-from .graph import MAX_NODES, MAX_PATH, Graph, _Walk
+from .graph import Graph, read_graph
 from .inputs import flatten_outputs, named_tensors
 from .messages import plain_message
 from .recorder import Event, Recorder
@@ -98,16 +98,15 @@ def replay(
         named = named_tensors(params)
         targets = targets_of("inputs" if wrt is None else "wrt", inputs if wrt is None else wrt)
         with unseen():
-            walk = _Walk(flatten_outputs(outputs), named, MAX_PATH, MAX_NODES)
-            graph = walk.graph()
+            graph, index_of = read_graph(flatten_outputs(outputs), named)
         check_graph(graph)
         check_gradients(roots, gradients)
     except (TypeError, ValueError, RuntimeError) as error:
         # One sentence says what to do; the frames of these checks would not help.
         raise error.with_traceback(None) from None
-    places = _places(targets or [], walk.index_of)
-    live = [node for node, _ in sorted(walk.index_of.items(), key=lambda item: item[1])]
-    del walk
+    places = _places(targets or [], index_of)
+    live = list(index_of)  # in the order of their index
+    del index_of
     call = _plain_call(
         roots, gradients, targets, options if wrt is None else options | only_grad, wrt is None
     )

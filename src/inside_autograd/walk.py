@@ -8,13 +8,14 @@ So the limit that matters is the number of seen nodes on one path, and ``next_fu
 every node that it lists.
 """
 
-import heapq
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from .facts import AccumulateGrad
 
 MAX_PATH = 1_500
 MAX_NODES = 50_000
+NEVER = float("inf")
 SLACK = 100  # how deep a graph may be before the nodes that wait are held against it
 
 
@@ -34,80 +35,97 @@ def walk(starts: list, max_path: int, max_nodes: int) -> Found:
 
     Torch numbers nodes as it makes them, so an operation comes before all that it was computed from,
     and its longest path from a root is known when its turn comes. The first node whose path is too
-    long ends the walk: all that wait by then are older, and might lie behind it. Leaves are always
-    read, for nothing comes after them.
+    long ends the walk: all that wait by then are older, and might lie behind it. Leaves are read where
+    they are met, for nothing comes after them.
 
     Numbers do not follow the graph where several threads made it. There ``_deepen`` corrects the
     lengths, and the walk ends as soon as one is too long. An edge found late can join two paths that
     both were within the limit, so in that case alone up to twice ``max_path`` can have been read.
     """
-    depth: dict = {}  # node -> number of nodes on the longest known path that ends in it
-    heap: list = []
+    # node -> number of nodes on the longest known path that ends in it. Nothing is longer than what a
+    # leaf and an empty slot have here: their lengths are never corrected.
+    depth: dict = {None: NEVER}
+    waiting: list = []  # what was seen and is no leaf: a heap of (-torch's number, order seen, node)
     found = Found([], {}, [])
+    nodes, index_of, all_targets = found.nodes, found.index_of, found.targets
 
-    def see(node, length: int) -> int:
-        """Note a node; returns 1 if it is new and not a leaf."""
+    def meet_leaf(leaf) -> None:
+        depth[leaf] = NEVER
+        if len(nodes) < max_nodes:
+            index_of[leaf] = len(nodes)
+            nodes.append(leaf)
+            all_targets.append(())
+
+    for node in starts:
         if node in depth:
-            return 0
-        depth[node] = length
-        # The number seen breaks ties, so that equal graphs are read in equal order.
-        heapq.heappush(heap, (-number(node), len(depth), node))
-        return type(node) is not AccumulateGrad
-
-    waiting = widest = sum([see(node, 1) for node in starts])
+            continue
+        if type(node) is AccumulateGrad:
+            meet_leaf(node)
+        else:
+            depth[node] = 1
+            # The order seen breaks ties, so that equal graphs are read in equal order.
+            heappush(waiting, (-node._sequence_nr(), len(depth), node))
+    # All that wait may lie on one path behind the node whose turn it is, and have been seen. They count,
+    # unless one wide operation has shown them all at once: nothing can be done about those, and most
+    # often they stand side by side.
+    widest = len(waiting)
+    most = max(max_path, widest + SLACK)
     too_long = False
-    while heap and len(found.nodes) < max_nodes and not too_long:
-        node = heap[0][2]
+    while waiting and len(nodes) < max_nodes and not too_long:
+        node = heappop(waiting)[2]
         length = depth[node]
-        if type(node) is not AccumulateGrad:
-            # All that wait may lie on one path behind this node, and have been seen. They count, unless
-            # one wide operation has shown them all at once: nothing can be done about those, and most
-            # often they stand side by side.
-            waiting -= 1
-            crowded = length > SLACK and length + waiting > max(max_path, widest + SLACK)
-            if length > max_path or crowded:
-                break
-        heapq.heappop(heap)
-        found.index_of[node] = len(found.nodes)
-        found.nodes.append(node)
+        if length > max_path or (length + len(waiting) > most and length > SLACK):
+            break
+        index_of[node] = len(nodes)
+        nodes.append(node)
         targets = node.next_functions
-        found.targets.append(targets)
-        shown = 0
+        all_targets.append(targets)
+        shown = length - len(waiting)
         for target, _ in targets:
-            if target is None:
+            known = depth.get(target)
+            if known is None:
+                if type(target) is AccumulateGrad:
+                    meet_leaf(target)
+                else:
+                    depth[target] = length + 1
+                    heappush(waiting, (-target._sequence_nr(), len(depth), target))
+            elif known > length:
                 continue
-            shown += see(target, length + 1)
-            if depth[target] <= length and type(target) is not AccumulateGrad:
+            elif target in index_of:
                 too_long |= _deepen(target, length + 1, max_path, depth, found)
-        waiting += shown
-        widest = max(widest, length + shown)
-    _count_cut(starts, found)
+            else:
+                depth[target] = length + 1
+        shown += len(waiting)
+        if shown > widest:
+            widest = shown
+            most = max(max_path, widest + SLACK)
+    if len(nodes) < len(depth) - 1:
+        _count_cut(starts, found)
     return found
 
 
 def number(node) -> int:
     """Torch's number of a node: greater for a later one, greatest for a leaf."""
-    read = getattr(node, "_sequence_nr", None)
-    return 0 if read is None else read()
+    return node._sequence_nr()
 
 
 def _deepen(node, length: int, max_path: int, depth: dict, found: Found) -> bool:
     """Correct the path lengths of ``node`` and of what lies behind it; tells if one is too long."""
     depth[node] = length
-    heap = [(-number(node), 0, node)]
+    heap = [(-node._sequence_nr(), 0, node)]
     pushed = 0
     while heap:
-        node = heapq.heappop(heap)[2]
+        node = heappop(heap)[2]
         length = depth[node]
-        if type(node) is AccumulateGrad or node not in found.index_of:
+        if node not in found.index_of:
             continue
         if length > max_path:
             return True
         for target, _ in found.targets[found.index_of[node]]:
-            if target is not None and depth.get(target, 0) <= length:
+            if depth[target] <= length:
                 depth[target] = length + 1
                 pushed += 1
-                heapq.heappush(heap, (-number(target), pushed, target))
+                heappush(heap, (-target._sequence_nr(), pushed, target))
     return False
 
 
