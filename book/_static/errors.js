@@ -6,7 +6,8 @@
   const box = document.getElementById("error-text");
   const says = document.getElementById("error-says");
   const form = document.getElementById("error-box");
-  const sections = data.map((entry) => document.getElementById(entry.id));
+  // One heading for each entry, in the same order. Sphinx writes some ids in another form than the sources.
+  const sections = [...document.querySelectorAll("article h3")].map((heading) => heading.closest("section"));
   const topics = [...new Set(sections.map((section) => section.parentElement))];
   const patterns = data.map((entry) => new RegExp("^(?:" + entry.pattern + ")"));
 
@@ -91,7 +92,7 @@
 
   const linkTo = (i) => {
     const link = document.createElement("a");
-    link.href = "#" + data[i].id;
+    link.href = "#" + sections[i].id;
     link.textContent = data[i].title;
     return link;
   };
@@ -110,7 +111,7 @@
       show([at]);
       return;
     }
-    const near = nearest(text);
+    const near = nearest(read(text)[0].message);
     const whole = near.filter((one) => one.score >= 1000).map((one) => one.i);
     if (whole.length) {
       says.replaceChildren(whole.length === 1 ? "One entry holds this." : whole.length + " entries hold this.");

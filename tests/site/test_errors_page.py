@@ -1,0 +1,127 @@
+"""The index of errors finds in the page what `explain` finds in Python, for every message there is."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from inside_autograd import explain  # noqa: E402
+from inside_autograd.catalogue import all_entries  # noqa: E402
+from ordinary_errors import ORDINARY  # noqa: E402
+
+ENTRIES = list(all_entries().values())
+SECOND = all_entries()["backward-through-the-graph-a-second-time"]
+TRACEBACK = """\
+step 3 of 10
+Traceback (most recent call last):
+  File "train.py", line 12, in <module>
+    loss.backward()
+{category}: {message}
+"""
+# What the page says about each text: the titles it shows, and whether it calls the first one the answer.
+ASK = """texts => texts.map(text => {
+  const box = document.getElementById("error-text");
+  box.value = text;
+  box.dispatchEvent(new Event("input"));
+  const shown = [...document.querySelectorAll("article h3")].filter(h => h.offsetParent).map(
+    h => h.firstChild ? h.textContent.replace(/#$/, "") : "");
+  return [document.getElementById("error-says").textContent, shown];
+})"""
+
+
+@pytest.fixture
+def ask(open_page):
+    page = open_page("book/errors.html")
+    return lambda texts: page.evaluate(ASK, list(texts))
+
+
+def plain(title: str) -> str:
+    return title.replace("`", "").replace("'", "’")
+
+
+def test_every_message_is_found_alone_and_in_a_traceback(ask):
+    messages = [(entry, text) for entry in ENTRIES for text in (entry.message, *entry.variants)]
+    texts = [text for _, text in messages]
+    texts += [TRACEBACK.format(category=entry.category, message=text) for entry, text in messages]
+    for (entry, text), (says, shown) in zip(messages * 2, ask(texts), strict=True):
+        assert (plain(says), list(map(plain, shown))) == (
+            f"This is: {plain(entry.title)}",
+            [plain(entry.title)],
+        ), text
+
+
+def test_ordinary_errors_are_not_found(ask):
+    texts = [f"{kind}: {message}" for kind, message in ORDINARY]
+    for text, (says, shown) in zip(texts, ask(texts), strict=True):
+        assert says.startswith("Not in the index"), text
+        near = [plain(entry.title) for entry in explain(text).nearest]
+        assert sorted(map(plain, shown)) == sorted(near) or (not near and len(shown) == len(ENTRIES)), text
+
+
+def test_the_page_reads_a_log_as_python_does(ask):
+    second = f"RuntimeError: {SECOND.message}"
+    warning = "train.py:3: UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being"
+    chained = f"{second}\n\nThe above exception was the direct cause of the following exception:\n\n"
+    texts = [
+        f"{second}\nretrying\nKeyError: 'batch size'",
+        f"{warning} accessed.\n  x.grad\nKeyError: 'batch size'",
+        f"{warning} accessed.\n  x.grad",
+        f"{chained}Traceback (most recent call last):\nValueError: training failed",
+        "\n".join(f"[rank0]: {line}" for line in second.split("\n")),
+        f"E       {second}",
+        f"\x1b[31mRuntimeError\x1b[39m: {SECOND.message}",
+        "torch._dynamo.exc.Unsupported: something else",
+    ]
+    for text, (says, _) in zip(texts, ask(texts), strict=True):
+        found = explain(text)
+        assert says.startswith("This is: ") == bool(found), text
+        assert not found or plain(says) == f"This is: {plain(found.entry.title)}", text
+
+
+def test_a_part_of_a_message_shows_the_entries_that_hold_it(ask):
+    ((says, shown),) = ask(["modified by an inplace operation"])
+    assert says.endswith("this.")
+    assert 1 <= len(shown) < 8
+    ((says, shown),) = ask(["  "])
+    assert says == ""
+    assert len(shown) == len(ENTRIES)
+
+
+def test_by_keyboard_with_links_that_lead_there(open_page):
+    page = open_page("book/errors.html")
+    page.get_by_label("Your message or traceback").focus()
+    page.keyboard.type(f"RuntimeError: {SECOND.message}")
+    link = page.locator("#error-says a")
+    expect(link).to_have_text(SECOND.title)
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=SECOND.title)).to_be_in_viewport()
+    # A link to a hidden entry, such as from the list of contents, shows all again.
+    other = page.locator("article h3").nth(3)
+    section = other.evaluate("h => h.closest('section').id")
+    expect(other).to_be_hidden()
+    page.evaluate(f"location.hash = '#{section}'")
+    expect(other).to_be_in_viewport()
+    expect(page.get_by_label("Your message or traceback")).to_have_value("")
+    page.get_by_label("Your message or traceback").fill("leaf")
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("article h3:visible")).to_have_count(len(ENTRIES))
+
+
+def test_each_entry_leads_to_the_clinic_and_to_its_chapter(open_page):
+    page = open_page("book/errors.html")
+    for name in ("causes, repair and code", "chapter "):
+        links = page.locator("article section section a.internal", has_text=name)
+        assert links.count() == len(ENTRIES)
+    page.locator("article section section a.internal", has_text="causes, repair and code").first.click()
+    expect(page.get_by_role("heading", name=SECOND.title)).to_be_in_viewport()
+
+
+def test_without_scripts_the_list_stands_and_the_box_does_not(open_page):
+    page = open_page("book/errors.html", java_script_enabled=False)
+    expect(page.locator("#error-box")).to_be_hidden()
+    expect(page.locator("article h3:visible")).to_have_count(len(ENTRIES))
