@@ -13,21 +13,29 @@ from notebooks import ROOT, name_of, normalize, read, to_text, write_if_changed
 
 GLOSSARY = ROOT / "book" / "glossary.md"
 PAGE = "../book/glossary.md"
+KINDS = ("operation", "output", "gradient")
 
 
 def homes(text: str) -> dict[str, str]:
     """From each term to the name of the chapter that explains it."""
-    found, text = {}, text.replace("`", "")
+    found, plain = {}, text.replace("`", "")
     for term in glossary_terms(text):
-        entry = re.search(rf"^{re.escape(term)}$\n((?:  .*\n|\n(?=  ))+)", text, re.MULTILINE)
+        entry = re.search(rf"^{re.escape(term)}$\n((?:  .*\n|\n(?=  ))+)", plain, re.MULTILINE)
         found[term] = re.search(r"notebooks/(\w+)\.ipynb", entry[1])[1]
     return found
 
 
 def link(notebook, term: str) -> bool:
-    """Link the term where it is first printed bold; returns whether it is linked now."""
+    """Link the term where it is first printed bold; returns whether it is linked now.
+
+    A short form in parentheses may stand outside of the bold text, and so may the word that says what kind
+    of thing it is: "**fused** operations" is where "fused operation" is defined.
+    """
     target = f"{PAGE}#{term_anchor(term)}"
-    bold = re.compile(rf"\*\*(`?{re.escape(term)}(?:s|es)?`?)\*\*", re.IGNORECASE)
+    words = re.sub(r" \(.*\)$", "", term).split()
+    kind = rf"(?:\s+{words.pop()})?" if len(words) > 1 and words[-1] in KINDS else ""
+    name = r"\s+".join(map(re.escape, words))
+    bold = re.compile(rf"\*\*(`?{name}{kind}(?:s|es)?`?)\*\*", re.IGNORECASE)
     cells = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
     if any(f"]({target})" in cell.source for cell in cells):
         return True
