@@ -14,7 +14,8 @@ import torch
 from torch.autograd.function import Function
 
 from .graph import ACCUMULATE, CHECKPOINT, Graph
-from .saved import FREED, read_saved
+from .reading import collector_paused
+from .saved import FREED, freed_of
 from .values import Value, summarize
 
 
@@ -48,12 +49,13 @@ class Recorder:
         handles, replaced = [], []
         this = weakref.ref(self)
         try:
-            for index, node in enumerate(self.live):
-                handles.append(node.register_prehook(_Before(this, index)))
-                handles.append(node.register_hook(_After(this, index)))
-                if isinstance(node, torch._C._FunctionBase):
-                    node._forward_cls = _Watched(this, index, node._forward_cls)
-                    replaced.append(node)
+            with collector_paused():
+                for index, node in enumerate(self.live):
+                    handles.append(node.register_prehook(_Before(this, index)))
+                    handles.append(node.register_hook(_After(this, index)))
+                    if isinstance(node, torch._C._FunctionBase):
+                        node._forward_cls = _Watched(this, index, node._forward_cls)
+                        replaced.append(node)
             return call()
         finally:
             for handle in handles:
@@ -72,9 +74,8 @@ class Recorder:
         """What each node that ran has given up: names of saved tensors that it still had before."""
         found = {}
         for index in {event.node for event in self.events}:
-            gone = {raw.attr for raw in read_saved(self.live[index]) if raw.state == FREED}
             had = [saved.attr for saved in self.graph.nodes[index].saved if saved.state != FREED]
-            found[index] = tuple(attr for attr in had if attr in gone or attr.split("[")[0] in gone)
+            found[index] = freed_of(self.live[index], had) if had else ()
         return found
 
     def grads(self) -> list[Value | None]:

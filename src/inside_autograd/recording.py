@@ -1,4 +1,7 @@
-"""What one backward pass did, as plain data: no tensor and no node is kept alive."""
+"""What one backward pass did, as plain data: no tensor and no node is kept alive.
+
+Treat the parts as read-only. They are not frozen, for the reason that ``data.py`` gives.
+"""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +11,7 @@ from .graph import Graph
 from .values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Received:
     """The gradient that arrived at one input of a node, that is, for one output of its operation.
 
@@ -22,7 +25,7 @@ class Received:
     given: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Sent:
     """The gradient that a node computed for one input of its operation.
 
@@ -46,7 +49,7 @@ class Sent:
     wanted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Filled:
     """The ``.grad`` of a named tensor before and after, where it changed out of the recording's sight."""
 
@@ -55,7 +58,7 @@ class Filled:
     after: Value | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Step:
     """One node's run.
 
@@ -96,7 +99,7 @@ class Step:
     nonfinite: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Start:
     """Where the pass begins: an output, its node, and the gradient it was given (1 for a scalar)."""
 
@@ -106,7 +109,7 @@ class Start:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Returned:
     """One result of ``autograd.grad``; ``value`` is ``None`` for an input that was not used.
 
@@ -119,7 +122,7 @@ class Returned:
     value: Value | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Failure:
     """The error that ended the pass. ``step`` is the number of the step that raised, if one did."""
 

@@ -9,6 +9,7 @@ from .arguments import check_gradients, check_graph, check_options, match_gradie
 from .graph import Graph, read_graph
 from .inputs import flatten_outputs, named_tensors
 from .messages import plain_message
+from .reading import collector_paused
 from .recorder import Event, Recorder
 from .recording import Failure, Filled, Received, Recording, Returned, Sent, Start, Step
 from .values import Value, implicit_gradient, summarize, unseen
@@ -128,7 +129,8 @@ def replay(
     inside = {name for node in graph.leaves for name in node.names}
     filled = [change for change in _changes(names, before, recorder.grads()) if change.name not in inside]
     wanted = None if targets is None else _wanted(graph, {node for node, _ in places if node is not None})
-    steps = _steps(graph, recorder, names, wanted, set(places))
+    with collector_paused():
+        steps = _steps(graph, recorder, names, wanted, set(places))
     returned = _returned(graph, targets, places, results, named) if results is not None else ()
     kept = tuple(results) if keep_grads and results is not None else None
     call_name = "backward" if wrt is None else "grad"
@@ -206,7 +208,7 @@ def _steps(
 ) -> tuple[Step, ...]:
     with unseen():
         freed = recorder.freed()
-    steps = []
+    steps: list[Step] = []
     for number, event in enumerate(recorder.events, start=1):
         received = tuple(Received(i, value, event.given.get(i)) for i, value in enumerate(event.received))
         sent = _sent(graph, event, wanted, ends)

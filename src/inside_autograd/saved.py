@@ -121,6 +121,18 @@ def read_freed(node: torch.autograd.graph.Node, attributes: tuple) -> list[RawSa
     return [raw for raw in read_saved(node, attributes) if raw.state == FREED]
 
 
+def freed_of(node: torch.autograd.graph.Node, attrs: list[str]) -> tuple[str, ...]:
+    """Those of ``attrs`` that ``node`` has given up; all are of entries that it had before."""
+    try:
+        # A tensor that was there is freed, or held by a hook, where there is no data.
+        raws = [getattr(node, f"_raw_saved_{attr}") for attr in attrs]
+        gone = [raw.data is None and raw.unpack_hook is None for raw in raws]
+        return tuple([attr for attr, freed in zip(attrs, gone, strict=True) if freed])
+    except (AttributeError, RuntimeError):  # a list, a custom Function, a hook that is out of sight
+        gone = {raw.attr for raw in read_saved(node) if raw.state == FREED}
+        return tuple([attr for attr in attrs if attr in gone or attr.split("[")[0] in gone])
+
+
 # What read_saved needs to know of a custom Function, whose nodes have no attributes of their own for it.
 CUSTOM_ATTRIBUTES = (("_raw_saved_tensors", "saved_tensors", "saved_tensors"),)
 

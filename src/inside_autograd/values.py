@@ -18,15 +18,24 @@ from .saved import dtype_name, shape_of
 
 MAX_EXACT = 6  # up to so many elements every one is shown
 FIRST = 3  # so many are shown of a large tensor
-_PACK = {"float16": "e", "complex32": "e", "float32": "f", "complex64": "f", "bfloat16": "f"}
+_HALF, _SINGLE, _DOUBLE = struct.Struct("e"), struct.Struct("f"), struct.Struct("d")
+_PACK = {
+    "float16": _HALF,
+    "complex32": _HALF,
+    "float32": _SINGLE,
+    "complex64": _SINGLE,
+    "bfloat16": _SINGLE,
+}
+_COARSE = ("float16", "complex32", "bfloat16")  # less than five digits of precision
+_SMALL = 1e-30  # so have numbers close to the smallest that float32 can tell from zero
 
 Number = int | float | complex | bool
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Value:
-    """A gradient as plain data. ``str(value)`` says all that is known of it.
+    """A gradient as plain data, to be treated as read-only. ``str(value)`` says all that is known of it.
 
     Attributes
     ----------
@@ -106,6 +115,12 @@ def implicit_gradient(shape: Shape | None, dtype: str) -> Value:
     return Value(text, shape, dtype, "strided", (1.0,), (1.0,), 1.0, 1.0, 1.0, 1.0, 0, 0)
 
 
+@contextmanager
+def _hidden() -> Iterator[None]:
+    with torch.no_grad(), unseen():
+        yield
+
+
 def summarize(tensor: torch.Tensor, batch: tuple[int, int] | None = None) -> Value:
     """Describe ``tensor`` without keeping it, changing it, or recording a graph.
 
@@ -116,7 +131,10 @@ def summarize(tensor: torch.Tensor, batch: tuple[int, int] | None = None) -> Val
     batch
         ``(level, size)`` of the ``vmap`` that ``is_grads_batched=True`` runs under, if it does.
     """
-    with torch.no_grad(), unseen():
+    # A plain tensor that nothing watches needs no hiding: that costs as much as the rest.
+    plain = type(tensor) is torch.Tensor and not torch.is_grad_enabled()
+    watched = torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack()
+    with nullcontext() if plain and not watched else _hidden():
         try:
             return _summarize(tensor, batch)
         except Exception:  # values of exotic tensors may be out of reach; the run must go on
@@ -241,7 +259,10 @@ def number_text(number: Number, dtype: str = "float64") -> str:
         return {math.inf: "inf", -math.inf: "-inf"}.get(number, "nan")
     if float(number).is_integer() and abs(number) < 1e9:
         return str(int(number))
-    for digits in range(1, 6):  # 0.1, not the 0.10000000149 that float32 makes of it
+    # 0.1, not the 0.10000000149 that float32 makes of it. Where a number has more than five digits of
+    # its own, five say whether fewer would do: zeros at their end are left out.
+    few = dtype in _COARSE or abs(number) < _SMALL
+    for digits in range(1 if few else 5, 6):
         short = f"{number:.{digits}g}"
         if _rounded(float(short), dtype) == number:
             return short
@@ -261,12 +282,13 @@ def figure_text(figure: Number) -> str:
 
 def _rounded(number: float, dtype: str) -> float:
     """``number`` as ``dtype`` would store it."""
+    form = _PACK.get(dtype, _DOUBLE)
     try:
-        packed = struct.pack(_PACK.get(dtype, "d"), number)
+        packed = form.pack(number)
     except OverflowError:
         return math.inf
     if dtype == "bfloat16":  # the upper half of a float32, rounded to even
         bits = struct.unpack("I", packed)[0]
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
         packed = struct.pack("I", bits & 0xFFFFFFFF)
-    return struct.unpack(_PACK.get(dtype, "d"), packed)[0]
+    return form.unpack(packed)[0]
