@@ -28,6 +28,13 @@ SETTINGS = {
     },
     "lab/user-settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"},
 }
+METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+FAILING = (
+    "%load_ext inside_autograd",
+    "import torch\nloss = torch.ones(3, requires_grad=True) * 2\nloss.backward()",
+    "{}['x']",
+    "from inside_autograd import explain\nexplain()",
+)
 THEMES = "lab/user-settings/@jupyterlab/apputils-extension/themes.jupyterlab-settings"
 
 
@@ -55,6 +62,8 @@ def lab(tmp_path_factory):
     folder = home / "notebooks"
     folder.mkdir()
     shutil.copy(chapter, folder)
+    cells = [nbformat.v4.new_code_cell(source) for source in FAILING]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=METADATA), folder / "failing.ipynb")
     for name, content in SETTINGS.items():
         path = home / "config" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,3 +185,29 @@ def test_a_trusted_notebook_shows_each_drawing_once(lab, request, theme):
     player = notebook.locator(".iap").first
     player.get_by_role("button", name="Step forward").click()
     expect(player.get_by_role("slider")).to_have_value("1")
+
+
+def test_a_card_stands_below_a_known_error(browser, lab):
+    context = browser.new_context(viewport={"width": 1280, "height": 1200})
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    page.goto(lab["url"].replace(lab["file"].name, "failing.ipynb"))
+    expect(page.locator(".jp-CodeCell")).to_have_count(len(FAILING), timeout=60_000)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+    # An error ends "run all": the cells after it are run one by one.
+    known, unknown, asked = (page.locator(".jp-CodeCell").nth(i) for i in (1, 2, 3))
+    card = known.locator(".iag-x")
+    expect(card).to_contain_text("Backward from a tensor of several elements")
+    expect(card).to_contain_text("What to do:")
+    outputs = known.locator(".jp-OutputArea-output")
+    expect(outputs).to_have_count(2)
+    expect(outputs.first).to_contain_text("grad can be implicitly created only for scalar outputs")
+    assert_seen(card)
+    for cell in (unknown, asked):
+        cell.locator(".jp-InputArea-editor").click()
+        page.keyboard.press("Control+Enter")
+        expect(cell.locator(".jp-OutputArea-output").first).to_be_visible()
+    expect(unknown.locator(".iag-x")).to_have_count(0)
+    expect(asked.locator(".iag-x")).to_contain_text("Not in the catalogue")
+    context.close()
