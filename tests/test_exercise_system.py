@@ -181,6 +181,10 @@ def test_lists_take_tensors_and_say_what_is_right_so_far():
     assert toy(**three).check(torch.tensor([1, 8])).passed
     assert ("so far", "right at place 1") in toy(**three).check((1, 9)).evidence
     assert ("so far", "2 values were asked for, yours are 1") in toy(**three).check((1,)).evidence
+    words = three | {"reference": "cubed = ('b', 'a', 'b')"}
+    words["mistakes"] = (Mistake("m", "No.", "cubed = ('a', 'a', 'a')"),)
+    assert ("so far", "right at place 1, 2") in toy(**words).check(("b", "a", "a")).evidence
+    assert ("so far", "3 values were asked for, yours are 2") in toy(**words).check(("b", "a")).evidence
 
 
 def test_choices_do_not_mind_capitals():

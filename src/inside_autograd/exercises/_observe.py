@@ -100,7 +100,8 @@ def _so_far(mine: object, true: object) -> str:
     """How much of a list is right, without saying what the rest should be."""
     if not (isinstance(mine, tuple) and isinstance(true, tuple)):
         return ""
-    if all(isinstance(item, str) for item in true):
+    # Names without an order, as `observe_names` gives them; words in an order are compared place by place.
+    if all(isinstance(item, str) for item in true) and all(t == tuple(sorted(set(t))) for t in (mine, true)):
         right = len(set(mine) & set(true))
         return (
             f"{right} of yours belong there, {len(set(mine)) - right} do not, {len(true) - right} are missing"
