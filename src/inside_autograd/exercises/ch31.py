@@ -239,8 +239,8 @@ values `[0.6931, 1000, 0]`, slopes `[0.5, 1, 0]`. Write both formulas yourself.
         ),
     ),
     explains=(
-        "`exp` is only ever taken of numbers that are not positive, so it cannot overflow. In "
-        "`backward` you are free to use "
+        "In $\\max(x, 0) + \\log(1 + e^{-|x|})$ `exp` is only ever taken of numbers that are not positive, "
+        "so it cannot overflow. Nothing in `forward` is recorded, so in `backward` you are free to use "
         "another formula than the derivative of each step would give."
     ),
     mistakes=(
@@ -660,6 +660,15 @@ class Power(torch.autograd.Function):
             ),
         ),
         Mistake(
+            "through the result",
+            "$n x^n / x$ is the right slope, except at 0: there it is 0/0, which is `nan`. Use "
+            "$n x^{n-1}$, which needs no division.",
+            _power(
+                "y = x**exponent\nctx.save_for_backward(x, y)\nctx.exponent = exponent\nreturn y",
+                "x, y = ctx.saved_tensors\nreturn grad * ctx.exponent * y / x, None",
+            ),
+        ),
+        Mistake(
             "exponent not lowered",
             "The slope of $x^n$ is $n x^{n-1}$: the exponent goes down by one.",
             _power(_POWER_FORWARD, _GET_X.format("grad * ctx.exponent * x**ctx.exponent, None")),
@@ -668,6 +677,7 @@ class Power(torch.autograd.Function):
     cases=(
         _power_case("3 elements, exponent 3", 3, 3),
         _power_case("exponent 1", 1, 2, 2),
+        Case("a zero among them", lambda generator: (torch.tensor([2.0, 0.0], requires_grad=True), 2)),
         _power_case("zero-dimensional, float64", 2, dtype=torch.float64),
         _power_case("empty", 4, 0),
     ),

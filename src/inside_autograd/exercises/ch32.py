@@ -326,6 +326,27 @@ def check(f, x):
 """,
         ),
         Mistake(
+            "moved together",
+            "You moved all entries together, and compared with the gradient of the sum. That is right only "
+            "where each output depends on one input. Else you compare sums over rows with sums over columns.",
+            """
+def check(f, x):
+    g, = torch.autograd.grad(f(x).sum(), x)
+    with torch.no_grad():
+        slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+    return bool(torch.allclose(slope, g, rtol=0, atol=1e-5))
+""",
+        ),
+        Mistake(
+            "relative",
+            "An error of 0.01 in a slope of 100 passes. Your tolerance grows with the slope, as that of "
+            "torch's `gradcheck` does. Here each slope must agree within `1e-5`, large or small.",
+            """
+def check(f, x):
+    return torch.autograd.gradcheck(f, (x,), raise_exception=False)
+""",
+        ),
+        Mistake(
             "all at once",
             "You moved all input entries together. Errors in different entries can cancel then.",
             """
@@ -358,6 +379,16 @@ def check(f, x):
             "mirrored, with equal sums",
             _custom(lambda x: x @ _W, lambda g, x: g @ _W),
             lambda: _double(1, 2, 3),
+        ),
+        _check_case(
+            "other slopes, with equal sums",
+            _custom(lambda x: x @ _W, lambda g, x: g.sum() * torch.ones_like(x)),
+            lambda: _double(1, 2, 3),
+        ),
+        _check_case(
+            "a large slope, off by one part in 10,000",
+            _custom(lambda x: 100 * x, lambda g, x: g * 100.01),
+            lambda: _double(1, 2),
         ),
         _check_case(
             "mirrored, with sums that differ",
@@ -551,9 +582,9 @@ def _observe_steady(answer, noisy: Callable, x: torch.Tensor) -> dict:
     torch.rand(1)  # other code draws as well
     second = steady(x)
     seen = {
-        "two calls give the same": torch.equal(first, second),
-        "times the operation ran in two calls": len(calls),
-        "gradcheck passes": gradcheck(steady, (x,), raise_exception=False),
+        "answer to: do two calls give the same?": torch.equal(first, second),
+        "number of times the operation ran in two calls": len(calls),
+        "answer to: does gradcheck pass?": gradcheck(steady, (x,), raise_exception=False),
         "side effect: making the function changed the random state": not torch.equal(start, made),
         "side effect: a call changed the random state": not torch.equal(made, called),
     }
@@ -618,7 +649,8 @@ def steady(noisy):
     mistakes=(
         Mistake(
             "as before",
-            "You returned the operation as it was: two calls still differ.",
+            "Two calls still differ: nothing in your function holds the noise fixed. `noisy` draws from the "
+            "global random state, so that is what must be set before each call.",
             "\ndef steady(noisy):\n    return noisy\n",
         ),
         Mistake(
@@ -657,7 +689,7 @@ def steady(noisy):
         ),
         Mistake(
             "forked only",
-            "`fork_rng` puts the state back, so the next call finds the same one, as long as nobody draws in "
+            "You put the state back, so the next call finds the same one, as long as nobody draws in "
             "between. Seed inside, so that it does not depend on others.",
             """
 def steady(noisy):
@@ -706,11 +738,28 @@ def _observe_shared(answer, x: torch.Tensor) -> dict:
         except RuntimeError:
             seen[f"gradient, {name}"] = "an error"
     if torch.equal(x.detach(), before):
-        (first,) = grad(answer.apply(leaf), leaf, weights, create_graph=True)
+        g = weights.clone().requires_grad_()
+        (first,) = grad(answer.apply(leaf), leaf, g, create_graph=True)
         linked = isinstance(first, torch.Tensor) and first.requires_grad
-        seen["gradient of the gradient"] = grad(first.sum(), leaf, allow_unused=True)[0] if linked else None
+        second = grad(first.sum(), [leaf, g], allow_unused=True) if linked else (None, None)
+        seen["gradient of the gradient"], seen["gradient of the gradient, for g"] = second
+        seen["gradient after an in-place change of the input"] = _after_change(answer.apply, leaf, weights)
     seen["side effect: x was changed"] = not torch.equal(x.detach(), before)
     return seen
+
+
+def _after_change(apply: Callable, leaf: torch.Tensor, weights: torch.Tensor) -> str:
+    """Whether a change of the input before backward is refused, or does no harm."""
+    h = leaf * 1
+    y = apply(h)
+    (before,) = grad(y, leaf, weights.clone(), retain_graph=True)
+    with torch.no_grad():
+        h.add_(1)
+    try:
+        (after,) = grad(y, leaf, weights.clone())
+    except RuntimeError:
+        return "refused, or as before"
+    return "refused, or as before" if torch.equal(before, after) else "another one, and no error"
 
 
 def _cube(backward: str, forward: str = "x**3") -> str:
@@ -781,8 +830,22 @@ class Cube(torch.autograd.Function):
         Mistake(
             "detached",
             "The first derivative is right. The second is not, since your slope has no link to `x`: "
-            "`detach` and `.data` cut it.",
+            "`detach` and `.data` cut it, and what `forward` worked out never had one.",
             _cube("x = x.detach()\nreturn g * 3 * x * x"),
+        ),
+        Mistake(
+            "g detached",
+            "The first derivative is right. But you cut `g` off, and the second pass comes through `g` too, "
+            "as soon as something follows the cube.",
+            _cube("return g.detach() * 3 * x * x"),
+        ),
+        Mistake(
+            "on ctx",
+            "Everything is right until somebody changes the input in place: `x` lies on `ctx` as an "
+            "attribute, so nobody notices. Use `save_for_backward`.",
+            _cube("return g * 3 * x * x")
+            .replace("ctx.save_for_backward(x)", "ctx.x = x")
+            .replace("x, = ctx.saved_tensors", "x = ctx.x"),
         ),
         Mistake(
             "writes into x",
@@ -913,6 +976,18 @@ def agrees(kernel, reference, x):
 """,
         ),
         Mistake(
+            "absolute",
+            "A small gradient passes, whatever it is: your absolute tolerance is larger than it. A "
+            "*relative* error was asked for, so keep `atol` far below the gradients.",
+            """
+def agrees(kernel, reference, x):
+    exact = x.detach().double().requires_grad_()
+    mine, = torch.autograd.grad(kernel(x).sum(), x)
+    true, = torch.autograd.grad(reference(exact).sum(), exact)
+    return torch.allclose(mine.double(), true, rtol=1e-3, atol=1e-3)
+""",
+        ),
+        Mistake(
             "reference in single",
             "The reference wants a `float64` input. Give it a leaf of its own.",
             """
@@ -968,6 +1043,13 @@ def agrees(kernel, reference, x):
             4.0,
         ),
         _agrees_case("one element, right", torch.tanh, torch.tanh, 0.37),
+        _agrees_case(
+            "small gradients, half of the true ones",
+            _custom(lambda x: 1e-4 * x**2, lambda g, x: g * 1e-4 * x),
+            lambda x: 1e-4 * x**2,
+            1.0,
+            2.0,
+        ),
     ),
     observe=_observe_agrees,
 )

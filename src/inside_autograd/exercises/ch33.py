@@ -131,7 +131,7 @@ def _saved_bytes(outputs: list) -> int:
 def _observe_min_max(answer, x: torch.Tensor, dim: int) -> dict:
     outputs = _as_list(answer.apply(x, dim))
     return {
-        "outputs": tuple(outputs),
+        "tuple of outputs": tuple(outputs),
         "gradient": _gradient(outputs, [x]),
         "gradient, only the minimum used": _gradient(_as_list(answer.apply(x, dim))[:1], [x]),
         "gradient, only the maximum used": _gradient(_as_list(answer.apply(x, dim))[1:2], [x]),
@@ -225,6 +225,12 @@ class MinMax(torch.autograd.Function):
             _MIN_MAX.replace("return g.scatter_add(ctx.dim, high_at,", "return g.scatter(ctx.dim, high_at,"),
         ),
         Mistake(
+            "a list",
+            "You returned a list. The tensors in it are invisible to autograd and have no gradient: "
+            "return a tuple.",
+            _MIN_MAX.replace("return low, high, low_at, high_at", "return [low, high, low_at, high_at]"),
+        ),
+        Mistake(
             "swapped",
             "The gradient of the smallest values went to the largest ones, and the other way around.",
             _MIN_MAX.replace("save_for_backward(low_at, high_at)", "save_for_backward(high_at, low_at)"),
@@ -297,7 +303,7 @@ def _observe_split_into(answer, x: torch.Tensor, n: int, dim: int) -> dict:
     h = x * 1
     others = _as_list(answer.apply(h, n, dim))
     return {
-        "outputs": tuple(_as_list(parts)),
+        "tuple of outputs": tuple(_as_list(parts)),
         "gradient": _gradient(_as_list(parts), [x]),
         "gradient, only the last part used": _gradient(_as_list(answer.apply(x, n, dim))[-1:], [x]),
         "answer to: may a part be changed in place?": _works(lambda: others[0].add_(1)),
@@ -379,7 +385,8 @@ class SplitInto(torch.autograd.Function):
     mistakes=(
         Mistake(
             "views",
-            "The parts are views of `x`: changing one in place raises. Return clones.",
+            "The parts are views, of `x` or of one copy of it: changing one in place raises. "
+            "Clone each part.",
             _SPLIT_INTO.replace("part.clone() for part in ", "part for part in "),
         ),
         Mistake(
@@ -442,7 +449,7 @@ class SplitInto(torch.autograd.Function):
 def _observe_polar(answer, x: torch.Tensor, y: torch.Tensor) -> dict:
     outputs = _as_list(answer.apply(x, y))
     first = _gradient(outputs, [x, y], create_graph=True)
-    seen = {"outputs": tuple(outputs), "gradient": first}
+    seen = {"tuple of outputs": tuple(outputs), "gradient": first}
     seen["gradient, only the radius used"] = _gradient(_as_list(answer.apply(x, y))[:1], [x, y])
     seen["gradient, only the angle used"] = _gradient(_as_list(answer.apply(x, y))[1:2], [x, y])
     seen["gradient of the gradient"] = _gradient(list(first), [x, y]) if first else None
@@ -562,6 +569,25 @@ class Polar(torch.autograd.Function):
             _POLAR.replace("g_r *", "0 * g_r *"),
         ),
         Mistake(
+            "no link",
+            "The first derivative is right, the second is missing. What your `backward` computes with has no "
+            "link to `x` and `y`: it was worked out in `forward`, where nothing is recorded, or cut off. "
+            "Compute it in `backward`, from saved inputs and outputs.",
+            """
+class Polar(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        r = torch.hypot(x, y)
+        ctx.save_for_backward(x / r, y / r, r.clone())
+        return r, torch.atan2(y, x)
+
+    @staticmethod
+    def backward(ctx, g_r, g_angle):
+        c, s, r = ctx.saved_tensors
+        return g_r * c - g_angle * s / r, g_r * s + g_angle * c / r
+""",
+        ),
+        Mistake(
             "saved in between",
             "The first derivative is right, the second is not. You saved `x**2 + y**2`, which is "
             "neither an input nor "
@@ -635,8 +661,8 @@ def _observe_skip(answer, x: torch.Tensor, f, df, g, dg) -> dict:
 
         outputs = _as_list(answer.apply(x, f, counted("df", df), g, counted("dg", dg)))
         if len(outputs) != 2 or not all(isinstance(y, torch.Tensor) for y in outputs):
-            return {"outputs": tuple(outputs)}
-        seen.setdefault("outputs", tuple(outputs))
+            return {"tuple of outputs": tuple(outputs)}
+        seen.setdefault("tuple of outputs", tuple(outputs))
         seen[f"gradient, {used}"] = _gradient(pick(*outputs), [x])
         seen[f"how often df and dg ran, {used}"] = tuple(calls.values())
     return seen
@@ -794,6 +820,11 @@ class Pair(torch.autograd.Function):
             _SKIP.replace("def backward(ctx, g_f, g_g)", "def backward(ctx, g_g, g_f)"),
         ),
         Mistake(
+            "overwritten",
+            "If both outputs are used, the second term replaces the first. Add them.",
+            _SKIP.replace("out = more if out is None else out + more", "out = more"),
+        ),
+        Mistake(
             "second lost",
             "If both outputs are used, the second one's gradient is left out.",
             _SKIP.replace("        if g_g is not None:", "        elif g_g is not None:"),
@@ -841,7 +872,7 @@ def _observe_halves(answer, leaf: torch.Tensor, build: Callable) -> dict:
 
     _, halves = fresh()
     return {
-        "outputs": tuple(halves),
+        "tuple of outputs": tuple(halves),
         "gradient": _gradient(halves, [leaf]),
         "outcome when the first output is changed": _attempt(change(0)),
         "outcome when the second output is changed": _attempt(change(1)),
@@ -948,6 +979,12 @@ and gradients stay the same. A change of a half must not change `x`.
             _HALVES.replace("k = len(x) // 2", "k, x = len(x) // 2, x.clone()").replace("].clone()", "]"),
         ),
         Mistake(
+            "detached",
+            "The halves may be changed now, but they still lie on the memory of `x`: what is done to them is "
+            "done to `x` as well.",
+            _HALVES.replace(".clone()", ".detach()"),
+        ),
+        Mistake(
             "gradients exchanged",
             "The gradients are joined in the wrong order.",
             _HALVES.replace("[g_left, g_right]", "[g_right, g_left]"),
@@ -977,9 +1014,14 @@ def _observe_powers(answer, x: torch.Tensor) -> dict:
     tensors = [y for y in values if isinstance(y, torch.Tensor)]
     nodes = {y.grad_fn for y in tensors}
     custom = [isinstance(node, torch.autograd.function.BackwardCFunction) for node in nodes]
+    try:
+        gradient = _gradient(tensors, [x])
+    except Exception as error:  # it comes from the backward of their Function, when `answer` is long done
+        own = next((type(node).__name__.removesuffix("Backward") for node in nodes if node), "Powers")
+        gradient = f"{type(error).__name__}: {error}".replace(own, "Powers")
     return {
         "result": result,
-        "gradient": _gradient(tensors, [x]),
+        "gradient": gradient,
         "answer to: did a Function make them?": all(custom),
         "number of nodes that made them": len(nodes),
     }
@@ -1053,7 +1095,8 @@ def powers(x):
         ),
     ),
     explains=(
-        "The Function returns a tuple, which autograd sees. The dict is made where no graph is recorded."
+        "The Function returns a tuple, which autograd sees. The dict is made outside, from tensors that have "
+        "their history already."
     ),
     mistakes=(
         Mistake(
@@ -1099,6 +1142,25 @@ def powers(x):
             "one argument",
             "`backward` gets one gradient for each returned tensor: two of them.",
             _POWERS.replace("(ctx, g_square, g_cube)", "(ctx, g_square)").replace("g_cube", "g_square"),
+        ),
+        Mistake(
+            "two values",
+            "`forward` takes one tensor, so `backward` returns one gradient: the sum over both outputs.",
+            _POWERS.replace("2 * x + g_cube", "2 * x, g_cube"),
+        ),
+        Mistake(
+            "flag set",
+            "You set `requires_grad` afterwards. That makes leaves of them, with no way back to `x`.",
+            """
+class Powers(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return {"square": x**2, "cube": x**3}
+
+
+def powers(x):
+    return {key: y.requires_grad_() for key, y in Powers.apply(x).items()}
+""",
         ),
     ),
     cases=(
