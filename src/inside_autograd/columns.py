@@ -25,6 +25,7 @@ class Columns:
     def __init__(self, rows: list[list[int]], up: Ends, down: Ends, apart: Callable[[int, int], float]):
         self.rows, self.up, self.down, self.apart = rows, up, down, apart
         self.x = [0.0] * len(up)
+        self.offsets = [self._offsets(row) for row in rows]
 
     def place(self) -> list[float]:
         """Bring linked boxes under each other, layer by layer, down and up again."""
@@ -35,13 +36,32 @@ class Columns:
                 self.x[number] = x
             for number in row:
                 self.x[number] -= x / 2
-        for sweep in range(SWEEPS):
-            for row in self.rows:
-                self._settle(row, self.up, self.down if sweep >= SWEEPS - 2 else None)
-            for row in reversed(self.rows):
-                self._settle(row, self.down, self.up if sweep >= SWEEPS - 2 else None)
+        one_sided = _with_weights(self.up), _with_weights(self.down)
+        self._sweep(SWEEPS - 2, *one_sided)
+        both = [up + down for up, down in zip(self.up, self.down, strict=True)]
+        both_again = [down + up for up, down in zip(self.up, self.down, strict=True)]
+        self._sweep(2, _with_weights(both), _with_weights(both_again))
         self._straighten()
         return self.x
+
+    def _offsets(self, row: list[int]) -> list[float]:
+        """How far right of the first box of a layer each may stand at least."""
+        offsets = [0.0]
+        for a, b in pairwise(row):
+            offsets.append(offsets[-1] + self.apart(a, b))
+        return offsets
+
+    def _sweep(self, times: int, going_down: list, going_up: list) -> None:
+        """Settle all layers from top to bottom and back, until nothing moves any more."""
+        layers = list(zip(self.rows, self.offsets, strict=True))
+        for _ in range(times):
+            before = list(self.x)
+            for row, offsets in layers:
+                self._settle(row, offsets, going_down)
+            for row, offsets in reversed(layers):
+                self._settle(row, offsets, going_up)
+            if self.x == before:
+                break
 
     def _straighten(self) -> None:
         """Bring what hangs on one thread into one column, as far as the neighbors leave room."""
@@ -83,26 +103,36 @@ class Columns:
                 self.x[number] = min(max(wish, least), most)
         return many
 
-    def _settle(self, row: list[int], near: list, far: list | None) -> None:
+    def _settle(self, row: list[int], offsets: list[float], links: list) -> None:
         """Move the boxes of one layer as close as they may come to where their links want them."""
+        x = self.x
         wishes: list[tuple[float, float]] = []
-        offsets = [0.0]
-        for a, b in pairwise(row):
-            offsets.append(offsets[-1] + self.apart(a, b))
         for number, offset in zip(row, offsets, strict=True):
-            ends = near[number] + (far[number] if far else [])
-            weight = sum(w for *_, w in ends)
+            weight, ends = links[number]
             if weight:
-                wish = sum(w * (self.x[n] + there - here) for n, here, there, w in ends) / weight
-                wishes.append((wish - offset, weight))
+                total = 0.0
+                for n, here, there, w in ends:
+                    total += w * (x[n] + there - here)
+                wishes.append((total / weight - offset, weight))
             else:
-                wishes.append((self.x[number] - offset, 0.1))
+                wishes.append((x[number] - offset, 0.1))
+        if len(row) == 1:
+            x[row[0]] = wishes[0][0]
+            return
         for number, offset, value in zip(row, offsets, increasing(wishes), strict=True):
-            self.x[number] = value + offset
+            x[number] = value + offset
+
+
+def _with_weights(ends: Ends) -> list[tuple[float, list]]:
+    """For each number the sum of the weights of its links, and the links."""
+    return [(sum([weight for *_, weight in links]), links) for links in ends]
 
 
 def increasing(wishes: Sequence[tuple[float, float]]) -> list[float]:
     """The non-decreasing values closest to the wishes (value, weight), by least squares."""
+    values = [value for value, _ in wishes]
+    if values == sorted(values):
+        return values
     blocks: list[list[float]] = []  # value, weight, how many
     for value, weight in wishes:
         blocks.append([value, weight, 1])

@@ -37,11 +37,13 @@ class _Order:
             if not best[0]:
                 break
             for row in self.rows[1:]:
-                self._sort(row, self.up)
+                if len(row) > 1:
+                    self._sort(row, self.up)
             for row in reversed(self.rows[:-1]):
-                self._sort(row, self.down)
+                if len(row) > 1:
+                    self._sort(row, self.down)
             for _ in range(4):
-                if not sum(self._untangle(row) for row in self.rows):
+                if not sum([self._untangle(row) for row in self.rows if len(row) > 1]):
                     break
             crossings = self._crossings()
             if crossings < best[0]:
@@ -88,12 +90,23 @@ class _Order:
             a, b = row[i], row[i + 1]
             before = after = 0
             for side in (self.up, self.down):
-                if len(side[a]) * len(side[b]) > 4000:
+                pairs = len(side[a]) * len(side[b])
+                if pairs > 4000:
                     break
+                if not pairs:
+                    continue
+                if pairs == 1:  # one link each, as most have
+                    (n, _, there, _), (m, _, beyond, _) = side[a][0], side[b][0]
+                    p, q = (rank[n], there), (rank[m], beyond)
+                    before += p > q
+                    after += q > p
+                    continue
                 ends_a = [(rank[n], there) for n, _, there, _ in side[a]]
                 ends_b = [(rank[n], there) for n, _, there, _ in side[b]]
-                before += sum(p > q for p in ends_a for q in ends_b)
-                after += sum(q > p for p in ends_a for q in ends_b)
+                for p in ends_a:
+                    for q in ends_b:
+                        before += p > q
+                        after += q > p
             if after < before:
                 row[i], row[i + 1] = b, a
                 rank[a], rank[b] = i + 1, i

@@ -8,6 +8,7 @@ from .fold import fold as fold_graph
 from .fold import unfolded
 from .graph import MAX_NODES, MAX_PATH, Graph
 from .layout import lay_out
+from .reading import collector_paused
 from .scene import build
 from .svg import Picture, render
 
@@ -145,9 +146,10 @@ def draw(
 
 def picture(graph: Graph, *, saved: bool = False, fold: bool = False, title: str | None = None) -> Picture:
     """Fold, lay out and render ``graph``; the parameters are those of ``draw``."""
-    scene = build(fold_graph(graph) if fold else unfolded(graph), saved)
-    layout = lay_out(scene.items, [wire.link for wire in scene.wires], scene.layers)
-    return render(scene, layout, title)
+    with collector_paused():
+        scene = build(fold_graph(graph) if fold else unfolded(graph), saved)
+        layout = lay_out(scene.items, [wire.link for wire in scene.wires], scene.layers)
+        return render(scene, layout, title)
 
 
 def html(picture: Picture) -> str:

@@ -61,6 +61,7 @@ class _Builder:
                 folded_block(box) if box.folded else node_block(self.graph.nodes[box.members[0]])
             )
         self.cut = self._cut_block()
+        self.port_numbers: dict[int, list[range]] = {}  # of a block: which outputs its ports stand for
         self.place: dict[int, tuple[int, int]] = {}  # of an entry: its block, and its slot there
         self.entries: list[tuple[int, int, list[Edge]]] = []  # box, target block, edges drawn as one
         self._collect()
@@ -240,7 +241,9 @@ class _Builder:
 
     def _dock(self, target: int, input_nr: int) -> int:
         """Which port of ``target`` takes the gradient of output ``input_nr``."""
-        numbers = self._port_numbers(target)
+        numbers = self.port_numbers.get(target)
+        if numbers is None:
+            numbers = self.port_numbers[target] = self._port_numbers(target)
         return next((i for i, numbers in enumerate(numbers) if input_nr in numbers), 0)
 
     def _port_numbers(self, target: int) -> list[range]:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 
 MONO = "ui-monospace,Menlo,Consolas,monospace"
 SANS = "system-ui,sans-serif"
@@ -126,6 +127,7 @@ def _variables(mode: int) -> str:
     return ";".join(f"--ag-{name}:{colors[mode]}" for name, colors in COLORS.items())
 
 
+@lru_cache(maxsize=4096)
 def text_width(text: str, size: float = 12) -> float:
     """Width in px that ``text`` cannot exceed, in any of the monospaced fonts and their stand-ins."""
     cells = 0.0
