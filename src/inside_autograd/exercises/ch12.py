@@ -292,7 +292,7 @@ def _observe_outputs(answer, build: Callable) -> dict:
     y, node = build()
     found = answer(y, node)
     is_list = isinstance(found, list)
-    return {"outputs used": tuple(found) if is_list else found, "kind of the result": type(found).__name__}
+    return {"list of outputs": tuple(found) if is_list else found, "kind of the result": type(found).__name__}
 
 
 def _table(rows: int = 4) -> torch.Tensor:

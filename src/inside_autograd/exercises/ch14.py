@@ -576,8 +576,8 @@ def softplus(x):
         ),
         Mistake(
             "log1p",
-            "`log1p` spares the addition, and it shares one tensor with `exp`, which kept its result. One "
-            "tensor as large as `x` is still there.",
+            "Values and gradients are right. But the graph keeps one tensor as large as `x`, besides `x`. "
+            "`log1p(exp(x))` does so too: it shares with `exp` the result that `exp` kept.",
             "\ndef softplus(x):\n    return torch.log1p(torch.exp(x))\n",
         ),
         Mistake(
