@@ -36,7 +36,7 @@ def settings_hash(root, environ):
         files += [path for path in (root / folder).rglob("*") if "__pycache__" not in path.parts]
     for path in sorted(path for path in files if path.is_file()):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    for name in ("REPO_URL", "REPO_BRANCH", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY"):
+    for name in ("REPO_URL", "LAUNCH_BRANCH", "SITE_URL", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY"):
         digest.update(f"{name}={environ.get(name)}\0".encode())
     digest.update(sys.version.encode())
     return digest.hexdigest()

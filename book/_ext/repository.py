@@ -54,12 +54,63 @@ def find_url(environ, root):
     return clean_url(done.stdout) if done.returncode == 0 else None
 
 
+def launch_branch(environ):
+    """Name the branch that holds the launch tree, which tools/launch_tree.py makes.
+
+    Args:
+        environ: the environment variables; `LAUNCH_BRANCH` overrides the name.
+
+    Returns:
+        The name of a branch.
+    """
+    return environ.get("LAUNCH_BRANCH") or "launch"
+
+
+def site_url(environ, url):
+    """Find the address of the published site.
+
+    Args:
+        environ: the environment variables; `SITE_URL` comes first.
+        url: the web address of the repository, as `clean_url` gives it, or None.
+
+    Returns:
+        An address with a slash at its end: the one that the host gives to a repository's pages when none is
+        named. None when neither is known.
+    """
+    named = (environ.get("SITE_URL") or "").strip()
+    if named:
+        return named.rstrip("/") + "/"
+    match = re.fullmatch(r"https://(github|gitlab)\.com/([^/]+)/([^/]+)", url or "")
+    if not match:
+        return None
+    host, owner, name = match[1], match[2].lower(), match[3]
+    home = f"{owner}.{host}.io"
+    # A repository with that name is the owner's own site, at the top.
+    return f"https://{home}/" if name.lower() == home else f"https://{home}/{name}/"
+
+
+def files_url(url, branch):
+    """Find where single files of a branch can be loaded from.
+
+    Args:
+        url: the web address of the repository.
+        branch: the branch.
+
+    Returns:
+        An address with a slash at its end.
+    """
+    if url.startswith("https://github.com/"):
+        return f"https://raw.githubusercontent.com/{url.removeprefix('https://github.com/')}/{branch}/"
+    return f"{url}/-/raw/{branch}/" if "gitlab.com" in url else f"{url}/raw/{branch}/"
+
+
 def _configure(app, config):
     url = find_url(os.environ, app.srcdir)
     options = dict(config.html_theme_options)
     if url:
         options["repository_url"] = url
-        options["repository_branch"] = os.environ.get("REPO_BRANCH", "main")
+        # The theme takes it for the launch buttons, which open the launch tree and not the sources.
+        options["repository_branch"] = launch_branch(os.environ)
         options["use_repository_button"] = True
         launch = {"notebook_interface": "jupyterlab", "binderhub_url": "https://mybinder.org"}
         if "github.com" in url:
