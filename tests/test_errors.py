@@ -15,6 +15,7 @@ from inside_autograd.catalogue import all_entries
 from inside_autograd.errors import look_up
 from inside_autograd.pasted import Found, read_text
 from ordinary_errors import ORDINARY
+from pasted_texts import PASTED
 
 SECOND = "backward-through-the-graph-a-second-time"
 FAILS = """\
@@ -203,12 +204,15 @@ def test_code_that_mentions_a_message_is_no_message():
     assert not explain(text)
 
 
-def test_a_message_over_several_lines():
-    text = "RuntimeError: Trying to backward\n through the graph\n   a second time.\n"
-    assert explain(text).id == SECOND
-    assert read_text("ValueError: one\ntwo\n\nTraceback (most recent call last):\n") == [
-        Found("ValueError", "one\ntwo")
-    ]
+@pytest.mark.parametrize("name", PASTED)
+def test_what_people_paste(name):
+    text, wanted = PASTED[name]
+    assert explain(text).id == wanted
+
+
+def test_a_message_ends_where_the_next_traceback_begins():
+    text = "ValueError: one\ntwo\n\nTraceback (most recent call last):\n"
+    assert read_text(text) == [Found("ValueError", "one\ntwo")]
 
 
 def test_a_long_log_is_read_in_time(tmp_path):

@@ -11,45 +11,79 @@
   const topics = [...new Set(sections.map((section) => section.parentElement))];
   const patterns = data.map((entry) => new RegExp("^(?:" + entry.pattern + ")"));
 
-  const NAME = "(Exception|Unsupported|[A-Z]\\w*(?:Error|Exception|Failed|Interrupt|Exit|Warning))";
-  const FRONT = /^\s*(?:(?:\[\w+\]:|E {1,7}|>|\|)\s?)*/;
-  const ERROR = new RegExp("^\\s*(?:[A-Za-z_]\\w*\\.)*" + NAME + "(?:: ?(.*))?$");
+  const FRONT = /^(?:\s|\[\w+\]:|E\s(?=\s)|[>|+`*"'])*/;
+  const NAME =
+    "(?:[A-Za-z_]\\w*\\.)*(Exception|Unsupported|[A-Z]\\w*(?:Error|Exception|Failed|Interrupt|Exit|Warning))";
+  const ERROR = new RegExp("^" + NAME + "(?:: ?(.*))?$");
   const WARNING = /^.{0,300}?:\d+: ([A-Za-z_]\w*Warning): (.*)$/;
-  const CHAINED = /^\s*(?:During handling of the above exception|The above exception was the direct)/;
-  const END = /^\s*(?:Traceback \(most recent|File "|-{20,}|={10,}|[\w./\\-]+:\d+: )/;
+  const WITHIN = new RegExp("(?:^|[^\\w.])" + NAME + ": (.*)$");
+  const TRACEBACK = /^Traceback \(most recent call last\)/;
+  const CHAINED = /^(?:During handling of the above exception|The above exception was the direct)/;
+  const END = /^(?:Traceback \(most recent|File "|-{20,}|={10,}|[\w./\\-]+:\d+: )/;
+  const WRAPPERS = ["ChildFailedError"];
   const LONGEST = 60;
+  const ALIKE = 0.05;
   const oneSpace = (text) => text.replace(/\s+/g, " ").trim();
   const wordsOf = (text) => new Set((text.match(/[A-Za-z_]{2,}/g) || []).map((word) => word.toLowerCase()));
+  const sum = (list) => list.reduce((total, number) => total + number, 0);
 
-  function head(line) {
-    return ERROR.exec(line) || WARNING.exec(line);
+  const head = (line) => ERROR.exec(line) || WARNING.exec(line);
+
+  function found(lines, i, category, message) {
+    const parts = [message];
+    for (const next of lines.slice(i + 1, i + 1 + LONGEST)) {
+      if (END.test(next) || CHAINED.test(next) || head(next)) break;
+      parts.push(next);
+    }
+    return { category, message: oneSpace(parts.join(" ")) };
   }
 
-  // The error that the text ends with, then those that led to it; or its warnings; or the text as it is.
-  function read(text) {
-    const lines = text.replace(/\x1b\[[0-9;]*[A-Za-z]/g, "").split(/\r?\n/).map((line) => line.replace(FRONT, ""));
+  function headed(lines) {
     let errors = [];
     const warnings = [];
     let chained = false;
+    let inTraceback = false;
     lines.forEach((line, i) => {
       chained = chained || CHAINED.test(line);
-      const found = head(line);
-      if (!found || found[2] === undefined) return;
-      const message = [found[2]];
-      for (const next of lines.slice(i + 1, i + 1 + LONGEST)) {
-        if (END.test(next) || CHAINED.test(next) || head(next)) break;
-        message.push(next);
-      }
-      const one = { category: found[1], message: oneSpace(message.join(" ")) };
+      inTraceback = inTraceback || TRACEBACK.test(line);
+      const match = head(line);
+      if (!match || (match[2] === undefined && !inTraceback) || WRAPPERS.includes(match[1])) return;
+      const one = found(lines, i, match[1], match[2] || "");
       if (one.category.endsWith("Warning")) {
         warnings.unshift(one);
       } else {
         errors = chained ? [one, ...errors] : [one];
-        chained = false;
+        chained = inTraceback = false;
       }
     });
-    if (errors.length) return errors;
-    return warnings.length ? warnings : [{ category: "", message: oneSpace(lines.join(" ")) }];
+    return errors.length ? errors : warnings;
+  }
+
+  function within(lines) {
+    const list = [];
+    lines.forEach((line, i) => {
+      const match = WITHIN.exec(line);
+      if (match) list.unshift(found(lines, i, match[1], match[2]));
+    });
+    return list;
+  }
+
+  function lone(lines) {
+    return lines.slice(0, LONGEST).map((_, i) => {
+      const text = lines.slice(i, i + LONGEST).join(" ").replace(/^Error: /, "");
+      return { category: "", message: oneSpace(text) };
+    });
+  }
+
+  // The error that the text ends with, then those that led to it; or its warnings; or the text as it is.
+  function read(text) {
+    const written = text.replace(/\x1b\[[0-9;]*[A-Za-z]/g, "").split(/\r?\n/);
+    const lines = written.map((line) => line.replace(FRONT, ""));
+    for (const way of [headed, within]) {
+      const list = way(lines);
+      if (list.length) return list;
+    }
+    return [...lone(written), ...lone(lines)]; // a message alone may begin with a quotation mark of its own
   }
 
   function lookUp(text) {
@@ -64,22 +98,24 @@
     return -1;
   }
 
+  // How alike two texts are: the cosine between their sets of words, a rare word weighing more.
   const words = data.map((entry) => wordsOf(entry.title + " " + entry.messages.join(" ")));
-  const count = {};
-  words.forEach((set) => set.forEach((word) => (count[word] = (count[word] || 0) + 1)));
-  const total = (list) => list.reduce((sum, word) => sum + 1 / count[word], 0);
+  const counts = {};
+  words.forEach((set) => set.forEach((word) => (counts[word] = (counts[word] || 0) + 1)));
+  const weight = (word) => Math.log(data.length / counts[word]) + 0.1;
+  const sizes = words.map((set) => sum([...set].sort().map(weight)));
 
-  // The entries that hold what was typed so far come first: a part of a message, or a name.
   function nearest(text) {
-    const asked = oneSpace(text).toLowerCase();
-    const askedWords = wordsOf(text);
+    const part = oneSpace(text).toLowerCase();
+    const asked = [...wordsOf(text)].filter((word) => Object.hasOwn(counts, word)).sort();
+    const size = sum(asked.map(weight));
     return data
       .map((entry, i) => {
-        const whole = entry.messages.concat(entry.title).some((message) => message.toLowerCase().includes(asked));
-        const common = [...words[i]].filter((word) => askedWords.has(word));
-        return { i, score: (whole ? 1000 : 0) + total(common) / Math.sqrt(1 + total([...words[i]])) };
+        const common = sum(asked.filter((word) => words[i].has(word)).map(weight));
+        const whole = entry.messages.concat(entry.title).some((one) => one.toLowerCase().includes(part));
+        return { i, whole, score: (common ? common / Math.sqrt(size * sizes[i]) : 0) + whole };
       })
-      .filter((one) => one.score > 0.3)
+      .filter((one) => one.score > ALIKE)
       .sort((a, b) => b.score - a.score || a.i - b.i);
   }
 
@@ -112,7 +148,7 @@
       return;
     }
     const near = nearest(read(text)[0].message);
-    const whole = near.filter((one) => one.score >= 1000).map((one) => one.i);
+    const whole = near.filter((one) => one.whole).map((one) => one.i);
     if (whole.length) {
       says.replaceChildren(whole.length === 1 ? "One entry holds this." : whole.length + " entries hold this.");
       show(whole);

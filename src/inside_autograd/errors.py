@@ -1,6 +1,7 @@
 """From an error to its explanation: ``explain(error)``, ``explain("pasted traceback")``, ``explain()``."""
 
 import html
+import math
 import re
 import sys
 import warnings
@@ -14,7 +15,7 @@ from .messages import plain_message
 from .pasted import Found, read_text
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_]+")
-ALIKE = 0.3  # how alike a message and an entry must be: book/_static/errors.js uses the same measure
+ALIKE = 0.05  # how alike a message and an entry must be: book/_static/errors.js uses the same measure
 _SHORT = 8  # a message of fewer letters names nothing
 
 
@@ -149,18 +150,22 @@ def look_up(category: str, message: str) -> Entry | None:
 
 
 def nearest(message: str, count: int = 3) -> tuple[Entry, ...]:
-    """The entries that hold this text, then those that share its rarest words, nearest first."""
-    weights, words = _vocabulary()
-    asked, part = set(_words(message)), one_space(message).lower()
+    """The entries that hold this text, then those with the most similar words, nearest first.
+
+    The measure is the cosine between the sets of words, a word weighing the more the fewer entries have
+    it. Words that no entry has do not count.
+    """
+    weights, words, sizes = _vocabulary()
+    asked, part = sorted(set(_words(message)) & weights.keys()), one_space(message).lower()
+    size = sum(weights[word] for word in asked)
     scores = {}
     for entry in all_entries().values():
-        own = words[entry.id]
-        score = sum(weights[word] for word in asked & own) / (1 + sum(weights[word] for word in own)) ** 0.5
-        score += 1000 * any(part in one_space(text).lower() for text in _texts(entry))
-        # Common words alone, such as "the" and "tensor", make nothing similar.
+        common = sum(weights[word] for word in asked if word in words[entry.id])
+        score = common / (size * sizes[entry.id]) ** 0.5 if common else 0.0
+        score += any(part in one_space(text).lower() for text in _texts(entry))
         if score > ALIKE:
             scores[entry.id] = score
-    best = sorted(scores, key=lambda name: (-scores[name], name))[:count]
+    best = sorted(scores, key=scores.get, reverse=True)[:count]
     return tuple(all_entries()[name] for name in best)
 
 
@@ -177,10 +182,12 @@ def _same_kind(category: str, wanted: str) -> bool:
 
 
 @cache
-def _vocabulary() -> tuple[dict[str, float], dict[str, set[str]]]:
+def _vocabulary() -> tuple[dict[str, float], dict[str, set[str]], dict[str, float]]:
+    """The weight of each word; the words of each entry; the sum of their weights."""
     words = {entry.id: set(_words(" ".join(_texts(entry)))) for entry in all_entries().values()}
     counts = Counter(word for found in words.values() for word in found)
-    return {word: 1 / count for word, count in counts.items()}, words
+    weights = {word: math.log(len(words) / count) + 0.1 for word, count in counts.items()}
+    return weights, words, {name: sum(weights[w] for w in sorted(found)) for name, found in words.items()}
 
 
 def _texts(entry: Entry) -> tuple[str, ...]:

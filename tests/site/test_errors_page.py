@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from inside_autograd import explain  # noqa: E402
 from inside_autograd.catalogue import all_entries  # noqa: E402
 from ordinary_errors import ORDINARY  # noqa: E402
+from pasted_texts import PASTED  # noqa: E402
 
 ENTRIES = list(all_entries().values())
 SECOND = all_entries()["backward-through-the-graph-a-second-time"]
@@ -62,24 +63,11 @@ def test_ordinary_errors_are_not_found(ask):
         assert sorted(map(plain, shown)) == sorted(near) or (not near and len(shown) == len(ENTRIES)), text
 
 
-def test_the_page_reads_a_log_as_python_does(ask):
-    second = f"RuntimeError: {SECOND.message}"
-    warning = "train.py:3: UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being"
-    chained = f"{second}\n\nThe above exception was the direct cause of the following exception:\n\n"
-    texts = [
-        f"{second}\nretrying\nKeyError: 'batch size'",
-        f"{warning} accessed.\n  x.grad\nKeyError: 'batch size'",
-        f"{warning} accessed.\n  x.grad",
-        f"{chained}Traceback (most recent call last):\nValueError: training failed",
-        "\n".join(f"[rank0]: {line}" for line in second.split("\n")),
-        f"E       {second}",
-        f"\x1b[31mRuntimeError\x1b[39m: {SECOND.message}",
-        "torch._dynamo.exc.Unsupported: something else",
-    ]
-    for text, (says, _) in zip(texts, ask(texts), strict=True):
-        found = explain(text)
-        assert says.startswith("This is: ") == bool(found), text
-        assert not found or plain(says) == f"This is: {plain(found.entry.title)}", text
+def test_the_page_finds_what_people_paste(ask):
+    answers = ask(text for text, _ in PASTED.values())
+    for (name, (_, wanted)), (says, _) in zip(PASTED.items(), answers, strict=True):
+        assert says.startswith("This is: ") == (wanted is not None), name
+        assert wanted is None or plain(says) == f"This is: {plain(all_entries()[wanted].title)}", name
 
 
 def test_a_part_of_a_message_shows_the_entries_that_hold_it(ask):
@@ -118,7 +106,8 @@ def test_each_entry_leads_to_the_clinic_and_to_its_chapter(open_page):
         links = page.locator("article section section a.internal", has_text=name)
         assert links.count() == len(ENTRIES)
     page.locator("article section section a.internal", has_text="causes, repair and code").first.click()
-    expect(page.get_by_role("heading", name=SECOND.title)).to_be_in_viewport()
+    # The clinic is the largest page: give it time on a busy machine.
+    expect(page.get_by_role("heading", name=SECOND.title)).to_be_in_viewport(timeout=30_000)
 
 
 def test_without_scripts_the_list_stands_and_the_box_does_not(open_page):
