@@ -146,8 +146,18 @@ def matmul_vjp(w, x, v):
 
 
 def _observe_jacobian(answer, f: Callable, x: torch.Tensor) -> dict:
-    result = answer(f, x)
-    return {"result": result, "side effect: .grad was filled": x.grad is not None}
+    calls = []
+
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return f(x)
+
+    result = answer(counted, x)
+    return {
+        "result": result,
+        "side effect: .grad was filled": x.grad is not None,
+        "side effect: `f` was called more than once": len(calls) > 1,
+    }
 
 
 def _jacobian_case(label: str, f: Callable, *shape: int) -> Case:
@@ -226,6 +236,16 @@ def jacobian(f, x):
 def jacobian(f, x):
     y = f(x)
     return torch.stack([torch.autograd.grad(y, x, v)[0] for v in torch.eye(len(y))])
+""",
+        ),
+        Mistake(
+            "f called again",
+            "The matrix is right, but `f` was called more than once. One forward pass is enough for all "
+            "rows: `retain_graph=True` keeps what its graph has saved.",
+            """
+def jacobian(f, x):
+    rows = [torch.autograd.grad(f(x), x, v)[0] for v in torch.eye(len(f(x)))]
+    return torch.stack(rows)
 """,
         ),
         Mistake(
@@ -443,7 +463,7 @@ grads_or_zeros = Exercise(
     statement="""
 `torch.autograd.grad(loss, inputs)` raises when one of the inputs is not in the graph of `loss`. Write
 `grads(loss, inputs)`: a list of gradients, with zeros of the right shape for inputs that `loss` does not
-depend on.
+depend on. `.grad` must stay as it is.
 """,
     kind="function",
     starter="def grads(loss, inputs):\n    ...",
@@ -526,7 +546,7 @@ def _observe_two(answer, trunk: Callable, first: Callable, second: Callable, x: 
         return trunk(x)
 
     answer(counted, first, second, x)
-    return {"gradient in x.grad": x.grad, "how often the trunk ran": len(calls)}
+    return {"gradient in x.grad": x.grad, "number of runs of the trunk": len(calls)}
 
 
 def _two_case(label: str, trunk: Callable, first: Callable, second: Callable, *shape: int) -> Case:
@@ -589,7 +609,7 @@ def run(trunk, first, second, x):
         ),
         Mistake(
             "as before",
-            "This is the code that raises: the second pass finds the trunk's saved tensors freed.",
+            "The second pass finds the trunk's saved tensors freed, as in the code of the statement.",
             """
 def run(trunk, first, second, x):
     h = trunk(x)

@@ -77,7 +77,7 @@ def _observe_accumulation(answer, model, x: torch.Tensor, y: torch.Tensor, sizes
     return {
         "gradient of the weight": model.weight.grad,
         "gradient of the bias": model.bias.grad,
-        "largest batch the model saw": largest,
+        "side effect: the model saw more than one micro-batch at once": largest > max(sizes),
         "side effect: a parameter was changed": not torch.equal(
             model.weight.detach(), torch.full_like(model.weight, 0.5)
         ),
@@ -257,7 +257,7 @@ def _observe_loop(answer, values: list[float], dirty: bool) -> dict:
     return {
         "number of steps": len(optimizer.used),
         "gradients used by the steps": tuple(used[0] for used in optimizer.used),
-        "the weight at the end": w.detach(),
+        "weight at the end": w.detach(),
     }
 
 
@@ -382,19 +382,21 @@ def train(optimizer, losses):
 # ------------------------------------------------------------------ clipping
 
 
-def _observe_clip(answer, micro: list[list[float]], limit: float) -> dict:
+def _observe_clip(answer, micro: list[list[float]], limit: float, dirty: bool) -> dict:
     w = nn.Parameter(torch.ones(2))
     optimizer = _Recorder([w], lr=1.0)
+    if dirty:
+        w.grad = torch.full_like(w, 8.0)
     answer(optimizer, [w], [lambda m=m: (w * torch.tensor(m)).sum() for m in micro], limit)
     return {
         "number of steps": len(optimizer.used),
         "gradient used by the step": optimizer.used[0][0] if optimizer.used else None,
-        "the weight at the end": w.detach(),
+        "weight at the end": w.detach(),
     }
 
 
-def _clip_case(label: str, micro: list[list[float]], limit: float) -> Case:
-    return Case(label, lambda generator: (micro, limit))
+def _clip_case(label: str, micro: list[list[float]], limit: float, dirty: bool = False) -> Case:
+    return Case(label, lambda generator: (micro, limit, dirty))
 
 
 clip_once = Exercise(
@@ -451,8 +453,9 @@ def step(optimizer, parameters, losses, limit):
 """,
         ),
         Mistake(
-            "after the step",
-            "You clipped after the step, when the long gradient had been used already.",
+            "not clipped in time",
+            "The step used the long gradient: it was not clipped, or only afterwards. Clip between the last "
+            "backward and the step.",
             """
 def step(optimizer, parameters, losses, limit):
     optimizer.zero_grad()
@@ -487,6 +490,31 @@ def step(optimizer, parameters, losses, limit):
 """,
         ),
         Mistake(
+            "not cleared",
+            "Right where `.grad` was empty. In one case an old gradient was there, and your step used it, "
+            "too: clear before the first backward.",
+            """
+def step(optimizer, parameters, losses, limit):
+    for loss in losses:
+        loss().backward()
+    torch.nn.utils.clip_grad_norm_(parameters, limit)
+    optimizer.step()
+    optimizer.zero_grad()
+""",
+        ),
+        Mistake(
+            "mean",
+            "You divided by the number of micro-batches. Their sum is the loss of the step.",
+            """
+def step(optimizer, parameters, losses, limit):
+    optimizer.zero_grad()
+    for loss in losses:
+        (loss() / len(losses)).backward()
+    torch.nn.utils.clip_grad_norm_(parameters, limit)
+    optimizer.step()
+""",
+        ),
+        Mistake(
             "loss clipped",
             "You limited the loss. Where the limit bites, its gradient is zero, and nothing is learned.",
             """
@@ -503,6 +531,7 @@ def step(optimizer, parameters, losses, limit):
         _clip_case("a sum within the limit, of parts that are not", [[8.0, 0.0], [-7.0, 0.0]], 4.0),
         _clip_case("one micro-batch", [[3.0, 4.0]], 1.0),
         _clip_case("within the limit", [[0.25, 0.0], [0.0, 0.5]], 4.0),
+        _clip_case("an old gradient in place", [[1.0, 0.0], [0.0, 2.0]], 4.0, dirty=True),
     ),
     observe=_observe_clip,
 )
@@ -527,13 +556,13 @@ def _observe_inside(answer, build: Callable) -> dict:
     model(x).pow(2).sum().backward()
     moved = [p.detach() - before[name] for name, p in model.named_parameters()]
     return {
-        "every parameter moved by -lr * gradient": all(
+        "number of parameters that moved by -lr * gradient": sum(
             torch.allclose(m, -0.5 * g, rtol=1e-4, atol=1e-6) for m, g in zip(moved, expected, strict=True)
         ),
         "first parameter after backward": next(iter(model.parameters())).detach(),
-        "gradients left after each hook": most,
-        "gradients left at the end": sum(p.grad is not None for p in model.parameters()),
-        "parameters are still leaves": all(p.is_leaf for p in model.parameters()),
+        "number of gradients left after each hook": most,
+        "number of gradients left at the end": sum(p.grad is not None for p in model.parameters()),
+        "number of parameters that are leaves": sum(p.is_leaf for p in model.parameters()),
     }
 
 
@@ -604,8 +633,8 @@ def step_inside(model, lr):
     mistakes=(
         Mistake(
             "gradient kept",
-            "The step is right, but the gradients stay in `.grad`, so all of them are in memory at the end, "
-            "and the next backward adds to them.",
+            "The step is right, but afterwards `.grad` still holds a tensor (of zeros, if you filled it with "
+            "them), so memory for all gradients is taken at the end. Drop it: `parameter.grad = None`.",
             """
 def step_inside(model, lr):
     def hook(parameter):
@@ -647,8 +676,8 @@ def step_inside(model, lr):
         ),
         Mistake(
             "tensor hook",
-            "A tensor hook runs before the gradient is added to `.grad`, which is still empty then. The "
-            "hook that runs after it is `register_post_accumulate_grad_hook`.",
+            "Your hook read a `.grad` that was still empty: it ran too early, or for another parameter. A "
+            "tensor hook runs before the gradient is added, `register_post_accumulate_grad_hook` after it.",
             """
 def step_inside(model, lr):
     def hook(parameter):

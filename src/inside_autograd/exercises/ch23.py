@@ -214,8 +214,8 @@ def normalize(image, mean, std):
         ),
         Mistake(
             "detached",
-            "The values are right, but the gradient is gone: `detach` or `.data` took the image out of the "
-            "graph.",
+            "The values are right, but the gradient is gone: the copy was made without a record, by "
+            "`detach`, `.data` or under `no_grad`.",
             """
 def normalize(image, mean, std):
     out = image.detach().clone()
@@ -253,10 +253,10 @@ def _observe_update(answer, values: torch.Tensor, lr: float) -> dict:
     gradient, version = weight.grad.detach().clone(), weight._version
     answer(model, lr)
     return {
-        "the parameter is the same object": model.weight is weight,
+        "parameter object": "the old one" if model.weight is weight else "another one",
         "weight": model.weight.detach(),
-        "the weight is a leaf that requires grad": model.weight.is_leaf and model.weight.requires_grad,
-        "the version counter saw the change": model.weight is weight and weight._version > version,
+        "number of leaves that require grad": int(model.weight.is_leaf and model.weight.requires_grad),
+        "version counter": "has moved on" if model.weight._version > version else "has not moved",
         "side effect: the gradient was changed": weight.grad is None
         or not torch.equal(weight.grad, gradient),
     }
@@ -313,8 +313,8 @@ def update(model, lr):
         ),
         Mistake(
             "data",
-            "The numbers are right, but `.data` hides the change from the version counter: a graph that "
-            "needs the old weight would silently use the new one.",
+            "The numbers are right, but the version counter did not see the change (as through `.data` or "
+            "NumPy): a graph that needs the old weight would silently use the new one.",
             "\ndef update(model, lr):\n    model.weight.data -= lr * model.weight.grad\n",
         ),
         Mistake(
@@ -355,15 +355,15 @@ def _observe_rnn(answer, build: Callable) -> dict:
     seen = []
 
     def cell(x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        seen.append(h.requires_grad)
+        seen.append(h.grad_fn is not None)  # a leaf that requires grad leads back to nothing
         return torch.tanh(w * h + x)
 
     result = answer(cell, xs, torch.zeros(2))
     return {
         "result": result,
         "gradient for w": w.grad,
-        "steps whose hidden state leads back to the step before": sum(seen),
-        "the result has a graph": isinstance(result, torch.Tensor) and result.requires_grad,
+        "number of steps that lead back to the step before": sum(seen),
+        "graph of the result": "there is one" if getattr(result, "grad_fn", None) is not None else "none",
     }
 
 
@@ -414,6 +414,13 @@ def run(cell, xs, h):
     for x in xs:
         h = cell(x, h.detach())
         h.square().sum().backward()
+    return h.detach()
+""",
+        """
+def run(cell, xs, h):
+    for x in xs:
+        h = cell(x, h.detach().requires_grad_())
+        (h ** 2).sum().backward()
     return h.detach()
 """,
         """

@@ -615,6 +615,16 @@ def penalty(critic, real, fake, alpha):
 """,
         ),
         Mistake(
+            "summed",
+            "You summed over the rows, the mean was asked: off by a factor of the number of rows.",
+            """
+def penalty(critic, real, fake, alpha):
+    x = (alpha * real + (1 - alpha) * fake).requires_grad_()
+    g, = torch.autograd.grad(critic(x).sum(), x, create_graph=True)
+    return ((g.norm(dim=1) - 1) ** 2).sum()
+""",
+        ),
+        Mistake(
             "no target",
             "The lengths are pulled to 0 here. Subtract 1 before you square.",
             """
@@ -715,6 +725,17 @@ def mixed(f, x, y):
     x, y = x.clone().requires_grad_(), y.clone().requires_grad_()
     slope, = torch.autograd.grad(f(x, y), x, create_graph=True)
     return torch.autograd.grad(slope, y, allow_unused=True, materialize_grads=True)[0]
+""",
+        ),
+        Mistake(
+            "None left",
+            "Where the slope has no `y` in it, you returned `None`, which is what `allow_unused=True` and an "
+            "empty `.grad` give. The derivative is 0 there.",
+            """
+def mixed(f, x, y):
+    x, y = x.clone().requires_grad_(), y.clone().requires_grad_()
+    slope, = torch.autograd.grad(f(x, y), x, create_graph=True)
+    return torch.autograd.grad(slope, y, allow_unused=True)[0]
 """,
         ),
         Mistake(
