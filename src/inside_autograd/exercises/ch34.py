@@ -27,12 +27,15 @@ def _kept(result: object, inputs: Sequence[torch.Tensor]) -> int:
     return sum(size for pointer, size in sizes.items() if pointer not in own)
 
 
-def _gradients(result: object, inputs: Sequence[torch.Tensor]) -> dict:
-    """Gradients of a result with a fixed vector, one entry for each input that requires grad."""
+def _gradients(result: object, inputs: Sequence[torch.Tensor], keep: bool = False) -> dict:
+    """Gradients of a result with a fixed vector, one entry for each input that requires grad.
+
+    With ``keep`` the graph can be run once more.
+    """
     wanted = [t for t in inputs if t.requires_grad]
     if isinstance(result, torch.Tensor) and result.requires_grad:
         v = torch.linspace(2, -1, result.numel(), dtype=result.dtype).reshape(result.shape)
-        found = torch.autograd.grad(result, wanted, v, allow_unused=True)
+        found = torch.autograd.grad(result, wanted, v, allow_unused=True, retain_graph=keep)
     else:
         found = [None] * len(wanted)
     return {f"gradient {i}": g for i, g in enumerate(found)}
@@ -181,6 +184,17 @@ class DropRows(torch.autograd.Function):
             ),
         ),
         Mistake(
+            "mask of the dtype",
+            "Values and gradients are right, but the mask is kept in the dtype of `x`, which takes 4 or 8 "
+            "bytes for each row. Keep it as `bool`, which takes one.",
+            _rows(save="keep = keep.to(x.dtype); ctx.save_for_backward(keep)"),
+        ),
+        Mistake(
+            "turned round",
+            "The rows that should go stay, and the others go. A row is kept where its number is `>= p`.",
+            _rows().replace(">= p", "< p"),
+        ),
+        Mistake(
             "scale of p",
             "The rows that stay are multiplied by `1 / p`. The probability to stay is `1 - p`.",
             _rows(
@@ -313,6 +327,12 @@ class Quantize(torch.autograd.Function):
             "not scaled back",
             "The rounded numbers are `scale` times too large: divide after rounding.",
             _quantize(result="torch.round(x * scale)"),
+        ),
+        Mistake(
+            "multiples of scale",
+            "The numbers are rounded to multiples of `scale`. They should be multiples of `1 / scale`: "
+            "multiply first, then divide.",
+            _quantize(result="torch.round(x / scale) * scale"),
         ),
         Mistake(
             "rounded down",
@@ -518,7 +538,9 @@ class ReLU_(torch.autograd.Function):
 def _observe_noisy(answer, x: torch.Tensor, std: float, seed: int) -> dict:
     result = answer.apply(x, std, seed)
     kept = _kept(result, [])
-    return {"result": result, **_gradients(result, [x]), "bytes kept": kept}
+    first = _gradients(result, [x], keep=True)
+    second = _gradients(result, [x])["gradient 0"]
+    return {"result": result, **first, "gradient of a second backward": second, "bytes kept": kept}
 
 
 def _noisy_case(
@@ -571,7 +593,8 @@ Write a Function for `Noisy.apply(x, std, seed)`, which returns `x * (1 + std * 
 Python numbers. `n` comes from a `torch.Generator` on the device of `x`, seeded with `seed`:
 `torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)`.
 
-Keep **no tensor** for backward, and leave the global random state alone, in forward and in backward.
+Keep **no tensor** for backward, and leave the global random state alone, in forward and in backward. A second
+backward over the same graph must give the same gradient.
 """,
     kind="Function",
     starter="""
@@ -634,6 +657,16 @@ class Noisy(torch.autograd.Function):
             _noisy()
             .replace("generator = torch.Generator(like.device).manual_seed(seed)", "torch.manual_seed(seed)")
             .replace("generator=generator, ", ""),
+        ),
+        Mistake(
+            "generator kept",
+            "The first backward is right. But it draws from a generator that lives on `ctx`, so a second "
+            "backward over the same graph gets other numbers. Keep the seed, and make a generator each time.",
+            _noisy(
+                keep="ctx.std = std; ctx.generator = torch.Generator(x.device).manual_seed(seed)",
+                gradient="g * (1 + ctx.std * torch.randn(g.shape, generator=ctx.generator, "
+                "dtype=g.dtype, device=g.device)), None, None",
+            ),
         ),
         Mistake(
             "default dtype",
@@ -768,6 +801,12 @@ class Mix(torch.autograd.Function):
             "The first value that backward returns belongs to `weights`, a list of numbers: it must be "
             "`None`. Values come in the order of the arguments.",
             _mix(gradient="*[weight * g for weight in ctx.weights], None"),
+        ),
+        Mistake(
+            "in place",
+            "Backward multiplied the incoming gradient itself, which is one tensor for all: each gets the "
+            "product of the weights. Make a new tensor for each: `weight * g`.",
+            _mix(gradient="None, *[g.mul_(weight) for weight in ctx.weights]"),
         ),
         Mistake(
             "tensors kept",
