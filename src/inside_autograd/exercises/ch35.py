@@ -221,6 +221,17 @@ class Sign(torch.autograd.Function):
             _sign(result="torch.sign(x)"),
         ),
         Mistake(
+            "default dtype",
+            "The numbers are right, but the result has the default dtype, whatever `x` has. Give it that of "
+            "`x`.",
+            _sign(result="torch.where(x < 0, -1.0, 1.0)"),
+        ),
+        Mistake(
+            "whole numbers",
+            "The result holds integers, through which no gradient comes back. Give it the dtype of `x`.",
+            _sign(result="torch.where(x < 0, -1, 1)"),
+        ),
+        Mistake(
             "gradient clipped",
             "The window is about `x`: it says where the gradient passes. You limited the gradient itself to "
             "−1 … 1.",
@@ -479,9 +490,11 @@ number. Other uses of `x` get their gradients unchanged.
 
 def _observe_clip(answer: Callable, slopes: torch.Tensor, limit: float) -> dict:
     w = torch.zeros_like(slopes).requires_grad_()
-    b = torch.ones(2, requires_grad=True)
+    b = torch.ones_like(slopes).requires_grad_()
+    other = 5 * b  # made before h, so backward comes to it later
     h = w + 1  # an addition saves nothing, so it can be run again below
-    answer((h * slopes).sum() + 3 * w.sum() + 5 * b.sum(), h, limit)
+    # The sum hands one and the same tensor to h and to other: whoever changes it in place is found out.
+    answer(((h + other) * slopes).sum() + 3 * w.sum(), h, limit)
     first = w.grad
     again = torch.autograd.grad(h, w, 100 * torch.ones_like(h))[0]
     return {
@@ -555,10 +568,25 @@ With `limit = 1`, an arriving `[3, 4]` becomes `[0.6, 0.8]`. It may be all zeros
             _clip(body="return g * (limit / g.norm())"),
         ),
         Mistake(
+            "in place",
+            "The hook changed the gradient in place. Another path had got the same tensor, and so is clipped "
+            "too. Return a new tensor.",
+            _clip(body="return g.mul_((limit / g.norm()).clamp(max=1))"),
+        ),
+        Mistake(
+            "one path",
+            "Backward ran through `h` alone. What `loss` gets on other paths is missing: run "
+            "`loss.backward()`, and clip in a hook.",
+            _clip(
+                then="(g,) = torch.autograd.grad(loss, h)",
+                end="handle.remove()\n    h.backward(g)",
+            ),
+        ),
+        Mistake(
             "not clipped",
-            "The gradient flows on as it came. A hook that returns nothing leaves it as it is, and "
-            "one that is "
-            "removed before backward does not run.",
+            "The gradient flows on as it came. After `loss.backward()` it is too late to clip. A hook that "
+            "returns nothing leaves the gradient as it is, and one that is removed before backward does not "
+            "run.",
             _clip(body="g * (limit / g.norm()).clamp(max=1)"),
         ),
         Mistake(
@@ -653,7 +681,8 @@ block, and its derivative at the same input. `head(z)` returns a scalar and has 
 Write `join(h, block, slope, head)` **without a Function**: it computes `loss = head(block(h))`, fills
 `.grad` of every leaf on both sides, and returns `loss`.
 
-For `block` a square, `h = 2 * w`, `w = [1, 2]` and `head` the sum: `w.grad` is `[8, 16]`.
+For `block` a square, `h = 2 * w` and `w = [1, 2]`, and for `head(z) = (v * z).sum()` with `v = [1, 2]`:
+`w.grad` is `[8, 32]`, and `v.grad` is `[4, 16]`.
 """,
     kind="function",
     starter="def join(h, block, slope, head):\n    ...",
