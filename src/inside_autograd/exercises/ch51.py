@@ -302,6 +302,20 @@ class MyLinear(torch.nn.Module):
             _linear(weight="torch.nn.Parameter(torch.randn(n_out, n_in) * 5)"),
         ),
         Mistake(
+            "bias starts at 0",
+            "The bias starts at 0. It was to start between the same bounds as the weight.",
+            _linear(bias="torch.nn.Parameter(torch.zeros(n_out)) if bias else None"),
+        ),
+        Mistake(
+            "bias outside",
+            "The bias is added outside of the Function, so the last node is an addition of torch's. Pass "
+            "the bias to `apply`, too.",
+            _linear(
+                call="(lambda y: y if self.bias is None else y + self.bias)"
+                "(LinearFunction.apply(x, self.weight, None))"
+            ),
+        ),
+        Mistake(
             "equal start",
             "The weights all start with nearly the same number. Then all outputs are alike, and they "
             "learn the same.",
@@ -634,6 +648,12 @@ class Center(torch.nn.Module):
             ),
         ),
         Mistake(
+            "mean of all",
+            "The mean is taken over all elements, and is one number. Each channel has its own: take it over "
+            "the rows.",
+            _center(mean="x.mean()"),
+        ),
+        Mistake(
             "mean cut off",
             "The gradient passes unchanged, as if the mean were a constant. It depends on `x`: do not detach "
             "the mean that you subtract.",
@@ -875,9 +895,9 @@ unreached = Exercise(
 Write `unreached(module, x)`: it returns the list of names of the parameters that require grad and get **no**
 gradient (`None`, not zeros) from `module(x).sum()`, in the order of `named_parameters()`.
 
-Every `.grad` stays as it was, whatever it held. The result of the module may not require grad at all. Then no
-parameter is reached. At least one parameter requires grad. For the layer `peek` of the chapter the answer is
-`["weights"]`.
+Every `.grad` stays as it was, whatever it held, also that of `x`. The result of the module may not require
+grad at all. Then no parameter is reached. At least one parameter requires grad. For the layer `peek` of the
+chapter the answer is `["weights"]`.
 """,
     kind="function",
     starter="""
