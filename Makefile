@@ -12,7 +12,7 @@ FILES ?=
 BROWSER = CHROMIUM="$$(cat .venv/chromium.path)"
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lab serve notebooks lint clean
+.PHONY: help book test lab serve notebooks bench lint clean
 
 help: ## show this list
 	@echo "Inside Autograd. What you can do here:"
@@ -47,6 +47,11 @@ serve: ## build the site and serve it to this computer (PORT=8000)
 notebooks: ## run the chapters again and store their outputs (FILES="notebooks/12_grad_fn.ipynb")
 	$(SETUP)
 	@$(PY) tools/notebooks.py $(FILES)
+
+bench: ## measure the helper against other tools, and write book/bench.md (takes long)
+	$(SETUP)
+	@$(PY) benchmarks/environment.py
+	@.venv-bench/bin/python benchmarks/bench.py
 
 lint: ## check the style of the code
 	$(SETUP)
