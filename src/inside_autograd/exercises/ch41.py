@@ -20,6 +20,11 @@ def _observe_step(answer: Callable, w: torch.Tensor, *others: object) -> dict:
     return {"loss": loss, "gradient for w": gradient, "side effect: w.grad was filled": w.grad is not None}
 
 
+def _observe_places(answer: object) -> dict:
+    # With its number each name is another item, so that the report counts places and not kinds of names.
+    return {"answer": tuple(f"{i}: {str(name).strip()}" for i, name in enumerate(answer, 1))}
+
+
 named_nodes = Exercise(
     name="named_nodes",
     chapter="41",
@@ -84,11 +89,29 @@ Answer with a list of four names such as `"AddBackward0"`, or `"none"` where no 
             "In 2 `SubBackward0` only passes on a NaN. The first node to return one is the root's.",
             'names = ["MulBackward0", "SubBackward0", "MulBackward0", "none"]',
         ),
+        Mistake(
+            "root not blamed",
+            "In 2 the NaN of forward does reach a gradient: the root's formula divides by its result, and "
+            "that is NaN. (The formula of 4, `grad / (x - 2)`, has no NaN in it.)",
+            'names = ["MulBackward0", "none", "MulBackward0", "none"]',
+        ),
     ),
+    observe=_observe_places,
 )
 
 
 # ------------------------------------------------------------------ mystery 1
+
+
+def _observe_fit(answer: Callable, w: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> dict:
+    """As for every step; a loss that is off by less than the statement allows counts as the formula's."""
+    seen, exact = _observe_step(answer, w, x, y), ((x @ w - y) ** 2).mean().sqrt().detach()
+    loss = seen["loss"]
+    alike = isinstance(loss, torch.Tensor) and loss.shape == exact.shape and loss.dtype == exact.dtype
+    # 0.0001 is allowed; what the square root of 1e-8 rounds to is still that.
+    if alike and (loss.detach() - exact).abs() < 2e-4:
+        seen["loss"] = exact
+    return seen
 
 
 def _fit_case(label: str, w: list, x: list, error: list, turned: bool = False) -> Case:
@@ -136,6 +159,8 @@ For `w = [4]`, `x = [[2], [2]]`, `y = [8, 8]`: loss 0, gradient `[0]`.
     ),
     reference=RMSE.format("return torch.linalg.vector_norm(x @ w - y) / len(y) ** 0.5"),
     other_right=(
+        RMSE.format("return (((x @ w - y) ** 2).mean() + 1e-8).sqrt()"),
+        RMSE.format("return ((x @ w - y) ** 2).mean().clamp(min=1e-8).sqrt()"),
         RMSE.format("return (((x @ w - y) ** 2).mean() + 1e-10).sqrt()"),
         RMSE.format("return ((x @ w - y) ** 2).mean().clamp(min=1e-10).sqrt()"),
         RMSE.format(
@@ -196,7 +221,7 @@ For `w = [4]`, `x = [[2], [2]]`, `y = [8, 8]`: loss 0, gradient `[0]`.
         _fit_case("one row", [1.0, -1.0, 2.0], [[1.0, 2.0, 4.0]], [3.0]),
         _fit_case("not contiguous", [1.0, 2.0], [[1.0, 3.0], [2.0, 1.0], [0.0, 1.0]], [0.0, 0.5, 1.0], True),
     ),
-    observe=_observe_step,
+    observe=_observe_fit,
 )
 
 
@@ -396,6 +421,12 @@ the value that the formula has in exact arithmetic. For `w = [[0, 200]]`, `x = [
             ENTROPY.format("return F.cross_entropy(z, labels, reduction='sum')"),
         ),
         Mistake(
+            "softmax twice",
+            "`cross_entropy` takes scores and computes their softmax itself. You hand it probabilities, so "
+            "there are two softmaxes in a row.",
+            ENTROPY.format("return F.cross_entropy(z.softmax(dim=1), labels)"),
+        ),
+        Mistake(
             "maximum not put back",
             "The maximum was taken away inside of the logarithm only. Add it again, or take it away from "
             "both.",
@@ -481,7 +512,9 @@ unit matrix and a mask of `True` alone: loss 0, gradient 0.
     ),
     explains=(
         "Softmax of nothing is $0 / 0$. It needs one row that is harmless for it, and a mask on its "
-        "result: the double where again. `scaled_dot_product_attention` does the same inside."
+        "result: the double where again. `scaled_dot_product_attention` does the same inside. (To mend "
+        "`p` alone gives the same numbers here, since `masked_fill` passes 0 to every masked place, whatever "
+        "arrives. But backward makes a NaN on the way, and anomaly mode stops at it.)"
     ),
     mistakes=(
         Mistake(
@@ -688,7 +721,7 @@ def _observe_finder(answer, model: nn.Module, x: torch.Tensor) -> dict:
     except ZeroDivisionError:
         result = "the error of the model"
     return {
-        "result": result,
+        "name": result,
         "calls of the model": len(calls),
         "side effect: hooks were left on the model": _hooks_of(model) > 0,
     }
@@ -788,6 +821,23 @@ where `Log` computes `x.log()`: `"1"`.
             "qualified name.",
             _finder(
                 test="if output.isnan().any():\n                found.append(type(module).__name__)",
+            ),
+        ),
+        Mistake(
+            "the loop variable",
+            "Every hook reports the module that the loop came to last: your hook reads the variable of the "
+            "loop when it *runs*. Bind it as a default, or in a function.",
+            _finder(
+                test="if output.isnan().any():\n                found.append(latest[0])",
+                register="(latest.__setitem__(0, name), module.register_forward_hook(look(name)))[1]",
+            ).replace("found, handles = [], []", "found, handles, latest = [], [], [None]"),
+        ),
+        Mistake(
+            "error swallowed",
+            "If the model raises, its error must go on to the caller. You catch it.",
+            _finder(
+                run="try:\n        model(x)\n    except Exception:\n        pass\n    finally:\n"
+                "        for handle in handles:\n            handle.remove()"
             ),
         ),
         Mistake(

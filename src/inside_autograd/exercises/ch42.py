@@ -134,6 +134,12 @@ from `a` to `e`: `"forward"`, `"backward"` or `"never"`.
             'when = ["never", "backward", "never", "forward", "forward"]',
         ),
         Mistake(
+            "nothing to do",
+            "In `d` `y` has no graph, so `y.sum()` has none, and backward has nowhere to start: it says "
+            '"element 0 of tensors does not require grad".',
+            'when = ["never", "backward", "never", "never", "forward"]',
+        ),
+        Mistake(
             "leaf noticed late",
             "In `e` the rule needs no saved value: a leaf that requires grad is not changed in place, nor is "
             "a view of it. Torch says so at once.",
@@ -170,7 +176,7 @@ def _observe_center(answer: Callable, net: nn.Module, xs: list[torch.Tensor]) ->
                 p.mul_(0.9)
     return {
         "center after each step": centers,
-        "gradients in each step": gradients,
+        "gradient of each step": gradients,
         "number of returned centers with a graph": attached,
     }
 
@@ -679,7 +685,7 @@ def step_loss(heat, target):
 
 
 def _observe_cause(answer: Callable, error: BaseException) -> dict:
-    return {"result": answer(error)}
+    return {"id": answer(error)}
 
 
 def _second_time() -> None:
@@ -783,8 +789,8 @@ the first one tells more: the later ones came of it.
 Write `first_cause(error)`: the `id` of the catalogue's entry for the **earliest** error in the chain that
 the catalogue knows, or `None` if it knows none. `error` is an exception, the last of
 its chain. The one before an error is its `__cause__`; if that is `None`, its `__context__`, unless
-`__suppress_context__` is true (`raise … from None`). Use `explain`; what it returns is false if the message
-is unknown.
+`__suppress_context__` is true (`raise … from None`). Give `explain` each error itself; what it returns is
+false if the message is unknown.
 """,
     kind="function",
     starter="from inside_autograd import explain\n\n\ndef first_cause(error):\n    ...",

@@ -1,6 +1,7 @@
 """Exercises of chapter 43: hooks and memory."""
 
 import gc
+import re
 import weakref
 from collections.abc import Callable
 
@@ -12,6 +13,20 @@ from ._model import Case, Exercise, Mistake
 from ._observe import observe_names
 
 # ------------------------------------------------------------------ the order
+
+
+def _observe_order(answer: object) -> dict:
+    # With its number each name is another item, so that the report counts places.
+    return {"answer": tuple(f"{i}: {str(name).strip()}" for i, name in enumerate(answer, 1))}
+
+
+def _backward(loss: torch.Tensor) -> str | None:
+    """Run backward. What hooks made it raise, without the hook's own name, which is the learner's choice."""
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        return re.sub(r"hook '.*?'", "the hook", str(error))
+    return None
 
 
 hook_order = Exercise(
@@ -65,7 +80,13 @@ In which order does `h.sum().backward()` run them? Answer with a list of six nam
             "This is the way from `x` up to `h`. Backward goes down: it meets `h` first.",
             'order = ["leaf", "done", "first", "second", "pre", "post"]',
         ),
+        Mistake(
+            "post last",
+            "A post-hook runs when its node is done. Only then does the gradient arrive at `x`.",
+            'order = ["first", "second", "pre", "leaf", "done", "post"]',
+        ),
     ),
+    observe=_observe_order,
 )
 
 
@@ -74,24 +95,30 @@ In which order does `h.sum().backward()` run them? Answer with a list of six nam
 
 def _observe_clip(answer, slopes: list, limit: float, frozen: bool) -> dict:
     parameters = [torch.ones_like(slope, requires_grad=True) for slope in slopes]
+    # Not among the parameters. A sum hands its gradient on to both sides as one tensor.
+    other = torch.zeros_like(slopes[0], requires_grad=True)
     given = [*parameters, torch.ones(2)] if frozen else parameters
     handles = answer(given, limit)
+    errors = []
 
     def backward() -> tuple:
-        sum((p * slope).sum() for p, slope in zip(parameters, slopes, strict=True)).backward()
-        return tuple(p.grad.clone() for p in parameters)
+        used = [parameters[0] + other, *parameters[1:]]
+        errors.append(_backward(sum((p * slope).sum() for p, slope in zip(used, slopes, strict=True))))
+        return tuple(None if p.grad is None else p.grad.clone() for p in parameters)
 
-    once, twice = backward(), backward()
+    once, beside, twice = backward(), other.grad, backward()
     returned = type(handles).__name__
     for handle in handles if isinstance(handles, list) else ():
         handle.remove()
     for p in parameters:
         p.grad = None
     return {
-        "gradients after one backward": once,
-        "gradients after a second backward": twice,
+        "error in backward": errors[0],
+        "gradient after one backward": once,
+        "gradient after a second backward": twice,
+        "gradient of a tensor that was added, and is not in the list": beside,
         "type of what was returned": returned,
-        "gradients once the handles are removed": backward(),
+        "gradient once the handles are removed": backward(),
     }
 
 
@@ -203,6 +230,12 @@ def clip(parameters, limit):
 """,
         ),
         Mistake(
+            "in place",
+            "The parameters are right, but you change the gradient in place. It is on its way to another "
+            "tensor as well, through a sum. Return a new one.",
+            _clip("norm = g.norm()", "if norm > limit:", "    g.mul_(limit / norm)"),
+        ),
+        Mistake(
             "largest element",
             "You measure the gradient by its largest element. `g.norm()` is the square root of the sum of "
             "squares.",
@@ -247,17 +280,22 @@ class _Heads(nn.Module):
 def _observe_log(answer, frozen: bool, used: bool, passes: int) -> dict:
     model = _Heads(frozen, used)
     norms = answer(model)
-    for i in range(passes):
-        (model(torch.tensor([[1.0, 2.0]])) * (i + 1)).sum().backward()
+    errors = [_backward((model(torch.tensor([[1.0, 2.0]])) * (i + 1)).sum()) for i in range(passes)]
     kept = norms if isinstance(norms, dict) else {}
     lists = {key: list(v) if isinstance(v, (list, tuple)) else v for key, v in kept.items()}
     flat = [item for v in lists.values() if isinstance(v, list) for item in v]
     return {
-        "names": tuple(sorted(map(str, lists))) if isinstance(norms, dict) else "no dict",
-        "norms": tuple((str(key), _floats(lists[key])) for key in sorted(lists, key=str)),
-        "all of them are floats": all(type(item) is float for item in flat),
-        "gradients": tuple(p.grad for p in model.parameters()),
+        "error in backward": errors[0],
+        "list of names": tuple(sorted(map(str, lists))) if isinstance(norms, dict) else "no dict",
+        "log of norms": tuple((str(key), _floats(lists[key])) for key in sorted(lists, key=str)),
+        "type of the entries": _types(flat),
+        "gradient of each parameter": tuple(p.grad for p in model.parameters()),
     }
+
+
+def _types(values: list) -> str:
+    """The names of their types, floats if there are none."""
+    return ", ".join(sorted({type(value).__name__ for value in values})) or "float"
 
 
 def _floats(values: object) -> object:
@@ -375,6 +413,23 @@ def log_norms(model):
 """,
         ),
         Mistake(
+            "replaced",
+            "Your hook returns the norm, and what a hook returns takes the place of the gradient. Append "
+            "it, and return nothing.",
+            """
+def log_norms(model):
+    norms = {}
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            norms[name] = []
+            def hook(g, name=name):
+                norms[name].append(g.norm().item())
+                return g.norm()
+            p.register_hook(hook)
+    return norms
+""",
+        ),
+        Mistake(
             "made later",
             "A parameter that gets no gradient is missing: its list should be there from the start, empty.",
             """
@@ -435,8 +490,9 @@ def _tensors(packed: object) -> list:
     return []
 
 
-def _observe_halves(answer, build: Callable, dtype: torch.dtype) -> dict:
+def _observe_halves(answer, build: Callable, dtype_name: str) -> dict:
     pack, unpack = answer()
+    dtype = getattr(torch, dtype_name)
     x = torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=dtype, requires_grad=True)
     w = torch.tensor([2.0, 1.0, 4.0, 2.0], dtype=dtype, requires_grad=True)
     new, dtypes = [], []
@@ -459,9 +515,9 @@ def _observe_halves(answer, build: Callable, dtype: torch.dtype) -> dict:
     gradients = torch.autograd.grad(y.sum(), [x, w])
     return {
         "gradient for x and w": gradients,
-        "new bytes by dtype and leaf or not": tuple(sorted(new)),
-        "dtypes that unpack gave": tuple(dtypes),
-        "outputs that outlive their name": _outlives(pack, unpack, dtype),
+        "count of new bytes, by dtype and leaf or not,": tuple(sorted(new)),
+        "list of dtypes that unpack gave": tuple(dtypes),
+        "side effect: an output outlives its name": _outlives(pack, unpack, dtype),
     }
 
 
@@ -479,8 +535,8 @@ def _outlives(pack: Callable, unpack: Callable, dtype: torch.dtype) -> bool:
     return True
 
 
-def _halves_case(label: str, build: Callable, dtype: torch.dtype = torch.float32) -> Case:
-    return Case(label, lambda generator: (build, dtype))
+def _halves_case(label: str, build: Callable, dtype_name: str = "float32") -> Case:
+    return Case(label, lambda generator: (build, dtype_name))
 
 
 def _halves(pack: str, unpack: str) -> str:
@@ -600,7 +656,7 @@ dtype that was saved. An output must not stay alive because of what `pack` retur
     ),
     cases=(
         _halves_case("a product and a square", lambda h: h.square()),
-        _halves_case("float64", lambda h: h.square(), torch.float64),
+        _halves_case("float64", lambda h: h.square(), "float64"),
         _halves_case("an index is saved", lambda h: h.max(0).values),
         _halves_case("nothing but leaves", lambda h: h + 1),
     ),
@@ -699,11 +755,11 @@ def _observe_run(answer, factors: list[float], size: int, requires_grad: bool) -
         y.sum().backward()
     return {
         "result": y,
-        "gradients of the layers": tuple(layer.factor.grad for layer in layers),
+        "gradient of each layer": tuple(layer.factor.grad for layer in layers),
         "gradient of x": x.grad,
-        "runs of each layer in forward": first,
-        "results alive after forward": alive,
-        "runs of each layer in all": tuple(runs),
+        "number of runs of each layer in forward": first,
+        "number of results alive after forward": alive,
+        "number of runs of each layer in all": tuple(runs),
     }
 
 
@@ -838,6 +894,18 @@ def run(layers, x, size):
             ),
         ),
         Mistake(
+            "checkpoint_sequential",
+            "`checkpoint_sequential` runs its last part without a checkpoint, and shares the layers out in a "
+            "way of its own: what it takes is the number of parts.",
+            """
+from torch.utils.checkpoint import checkpoint_sequential
+
+def run(layers, x, size):
+    parts = -(-len(layers) // size)
+    return checkpoint_sequential(torch.nn.Sequential(*layers), parts, x, use_reentrant=False)
+""",
+        ),
+        Mistake(
             "rest left out",
             "The last part, which is shorter, is missing.",
             _run(
@@ -950,11 +1018,11 @@ def _observe_watch(answer, uses: int, named: bool) -> dict:
     h = loss = None
     gc.collect()
     return {
-        "what was seen": tuple(float(v) if isinstance(v, (float, torch.Tensor)) else repr(v) for v in seen),
-        "all of it are floats": all(type(v) is float for v in seen),
+        "list `seen`": tuple(float(v) if isinstance(v, (float, torch.Tensor)) else repr(v) for v in seen),
+        "type of the entries": _types(seen),
         "gradient of x": x.grad,
-        "what was returned": type(returned).__name__,
-        "a graph outlives its loss": any(mark() is not None for mark in marks),
+        "type of what was returned": type(returned).__name__,
+        "side effect: a graph outlives its loss": any(mark() is not None for mark in marks),
     }
 
 
@@ -1011,8 +1079,8 @@ def watch(h, seen):
     mistakes=(
         Mistake(
             "as before",
-            "The numbers are right, and the graph still outlives the loss: what your hook owns leads back "
-            "to the node that owns the hook.",
+            "The numbers are right, and a graph still outlives its loss, if only one whose backward never "
+            "runs: what your hook owns leads back to the node that owns the hook.",
             """
 def watch(h, seen):
     h.register_hook(lambda g: seen.append((h * g).sum().item()))
