@@ -19,17 +19,19 @@ ENTRIES: tuple[Entry, ...] = (
             "inputs the gradient was for. The values of the forward pass may all be fine."
         ),
         causes=(
-            "An infinite slope met a zero: `sqrt` or `x**0.5` at 0 in the branch that `torch.where` threw "
-            "away.",
+            "An infinite slope met a zero: `sqrt`, `x**0.5` or `torch.hypot` at 0, as in the root of a "
+            "squared error that is 0, or in the branch that `torch.where` threw away.",
             "A division by zero or the logarithm of zero stood in a part whose result was masked out "
             "afterwards.",
-            "The NaN or infinity is older: it was in the data, the weights or the forward pass.",
+            "The NaN or infinity is older: it was in the data, the weights or the forward pass, such as "
+            "`softmax` over a row that is masked whole.",
             "The `backward` of your own Function computes a NaN.",
         ),
         repair=(
-            "Make the input safe before the operation, not the output after it: `torch.where` on the input, "
-            "a `clamp`, or an `eps` inside the root. The warning that comes with the error names the line of "
-            "the forward pass."
+            "The warning that comes with the error names the line of the forward pass. If values of that "
+            "line are NaN or infinite already, go back to where they came from. Otherwise make the input "
+            "safe before the operation, not the output after it: `torch.where` on the input, a `clamp`, an "
+            "`eps` inside the root, or `vector_norm`, whose slope at 0 is 0."
         ),
         chapter="41_anomaly_and_nan",
         section='"returned nan values in its 0th output"',
@@ -218,7 +220,7 @@ assert x.grad == 6
         ),
         repair=(
             "Find the first NaN before this line: test the gradients and the weights after each step, or run "
-            "the step before in anomaly mode. Bring arguments into range with `softplus`, `softmax` or "
+            "the previous step in anomaly mode. Bring arguments into range with `softplus`, `softmax` or "
             "`logits=`."
         ),
         chapter="41_anomaly_and_nan",

@@ -24,15 +24,17 @@ ENTRIES: tuple[Entry, ...] = (
             "them. The graph itself may still be there: a graph that saved nothing can be run again."
         ),
         causes=(
-            "The backward pass was run again without a new forward pass: a cell that was run twice.",
             "A hidden state or a running loss from the last step is still attached to the last step's graph.",
+            "A part of the forward pass stands before the loop: it ran once, and every step goes back "
+            "through it.",
             "Two losses share a part of the graph and each calls `backward()`.",
+            "The backward pass was run again without a new forward pass: a cell that was run twice.",
             "A Function's `saved_tensors` are read after backward has run.",
         ),
         repair=(
-            "Run the forward pass again for each step, `detach()` what you carry from step to step, and "
+            "Run the whole forward pass again in each step, `detach()` what you carry from step to step, and "
             "add losses that share a graph before one `backward()`. `retain_graph=True` is right only if "
-            "you mean to use the same graph twice."
+            "you mean to use the same graph twice: in a loop it changes the message, and keeps the memory."
         ),
         chapter="21_backward_and_grad",
         section='"Trying to backward through the graph a second time"',
@@ -78,6 +80,8 @@ assert w.grad == 4
             "numbers.",
             "The forward pass ran under `torch.no_grad()` or `torch.inference_mode()`.",
             "No input and no parameter requires grad: all are frozen, or `requires_grad=True` was forgotten.",
+            "A checkpoint with `use_reentrant=True` got inputs that require no grad, as behind frozen "
+            "layers: then its output requires none, whatever the parameters inside do.",
         ),
         repair=(
             "Print `requires_grad` of each step from the input to the loss. Where it turns `False`, the "

@@ -521,7 +521,7 @@ loss = (w * features).sum()
 loss.backward()
 assert w.grad.tolist() == [6, 8]
 """,
-        since="The middle sentence, about computations tracked by autograd, came in 2025.",
+        since="Older versions leave out the middle sentence, about computations tracked by autograd.",
     ),
     Entry(
         id="an-inference-tensor-changed-outside-of-inference-mode",

@@ -226,12 +226,13 @@ assert torch.allclose(w.detach(), torch.tensor(1.0))
         ),
         causes=(
             "The loss overflowed: a learning rate that is too large, `exp`, or half precision.",
-            "An operation gave NaN in its backward pass, such as `sqrt` at 0.",
+            "An operation gave infinity or NaN in its backward pass, such as `sqrt` at 0.",
             "With `GradScaler`, the gradients were clipped before `unscale_`.",
         ),
         repair=(
-            "Find the parameter: test `p.grad.isfinite().all()` for each one. Then find the operation with "
-            "anomaly mode. Without `error_if_nonfinite` the error is gone and the NaN stays."
+            "Find the parameter: test `p.grad.isfinite().all()` for each one. Then find the operation: "
+            "`first_nonfinite` of chapter 41 names it, anomaly mode only if it is a NaN and not an infinity. "
+            "Without `error_if_nonfinite` the error is gone and the NaN stays."
         ),
         chapter="22_accumulation",
         section="Clip, step and schedule once",

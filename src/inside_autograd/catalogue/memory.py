@@ -193,11 +193,9 @@ assert grad.tolist() == [1.0, 1.0]
             "mixing them up."
         ),
         causes=(
-            "The block branches on something that has changed: a counter, a flag, a cache, `model.eval()` "
-            "before backward.",
+            "The block branches on something that has changed: a counter, a flag, a cache, a buffer, or "
+            "`model.eval()` before backward.",
             "The second run is under another autocast or grad mode than the first.",
-            "An operation in the block changed an input in place, so the second run starts from other "
-            "values.",
             "The block draws random numbers and `preserve_rng_state=False` is set.",
         ),
         repair=(

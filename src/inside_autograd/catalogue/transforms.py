@@ -694,7 +694,7 @@ assert slope == 6 and total == 3
             "own, and NumPy wants the memory. `detach()` does not help: the result is a wrapper too."
         ),
         causes=(
-            "The function calls `.numpy()`, `.tolist()` or `np.asarray`.",
+            "The function calls `.numpy()` or `np.asarray`, or under `vmap` `.tolist()`.",
             "A compiled extension reads `data_ptr()`.",
         ),
         repair=(
