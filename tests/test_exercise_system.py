@@ -174,6 +174,42 @@ def test_numbers_that_look_alike_are_shown_with_more_digits():
     assert "difference" not in rows or "1 times" not in rows["difference"]
 
 
+def test_an_error_in_backward_is_told_and_not_called_a_wrong_result():
+    answer = code(
+        "import torch\nclass Cube(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        return x**3\n    @staticmethod\n    def backward(ctx, g):\n        return g, g, g\n"
+        "def cubed(x):\n    return Cube.apply(x)\n"
+    )
+    report = toy().check(answer)
+    assert report.message.startswith("Your function returned, and the backward pass through its result raised")
+    assert "returned an incorrect number of gradients" in report.message
+
+
+def test_the_name_of_the_learners_class_does_not_matter_for_the_diagnosis():
+    function = (
+        "class {0}(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        return x**3\n    @staticmethod\n    def backward(ctx, g):\n        return g, g\n"
+        "def cubed(x):\n    return {0}.apply(x)\n"
+    )
+    mistake = Mistake("two", "One gradient for each argument.", "import torch\n" + function.format("Mine"))
+    exercise = toy(mistakes=(mistake,))
+    report = exercise.check(code("import torch\n" + function.format("Other")))
+    assert report.diagnosis == "two"
+
+
+def test_an_empty_input_is_shown_only_if_no_other_fails():
+    shown = toy().check(code("def cubed(x):\n    return x**3 + (x.numel() < 3)\n"))
+    assert shown.case == "one element"
+    only = toy().check(code("def cubed(x):\n    return x**3 if x.numel() else x[None]\n"))
+    assert only.case == "empty"
+
+
+def test_what_was_looked_at_is_named_in_a_whole_sentence():
+    exercise = toy(observe=lambda f, x: {"bytes kept": f(x).sum()}, mistakes=())
+    report = exercise.check(code("def cubed(x):\n    return x**3 + 1\n"))
+    assert report.message == "Not right: bytes kept. The cause is unknown to this check."
+
+
 def test_lists_take_tensors_and_say_what_is_right_so_far():
     three = {"kind": "list", "starter": "cubed = (..., ...)", "cases": (), "observe": None}
     three |= {"reference": "cubed = (1, 8)", "mistakes": (Mistake("m", "No.", "cubed = (1, 4)"),)}

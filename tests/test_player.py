@@ -134,7 +134,8 @@ def test_labels_stand_on_their_arrows_and_off_the_boxes():
     from inside_autograd.drawing import picture
 
     drawn = picture(recording.graph)
-    found = re.findall(r'<text class="iap-v" data-v="([^"]+)" x="(\d+)" y="(\d+)">([^<]*)<', fragment)
+    label = r'<g class="iap-v" data-v="([^"]+)"><rect [^>]*/><text x="(\d+)" y="(\d+)">([^<]*)<'
+    found = re.findall(label, fragment)
     assert len(found) >= 12
     for key, x, y, text in found:
         middle = int(x), int(y) - 3
@@ -525,8 +526,8 @@ def test_colors_stand_out_in_light_and_dark(show, scheme):
         (".ag-n.iap-now > rect", "stroke", 3),
         (".ag-e.iap-lit:not(.iap-bad)", "stroke", 3),
         (".ag-e.iap-bad", "stroke", 3),
-        (".iap-v.iap-bad", "fill", 4.5),
-        (".iap-v.iap-lit:not(.iap-bad)", "fill", 4.5),
+        (".iap-v.iap-bad text", "fill", 4.5),
+        (".iap-v.iap-lit:not(.iap-bad) text", "fill", 4.5),
         (".iap-g", "fill", 4.5),
         (".iap-k.iap-ran rect", "fill", 3),
     ]:

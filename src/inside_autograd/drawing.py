@@ -144,12 +144,14 @@ def draw(
     return Drawing(graph, picture(graph, saved=saved, fold=fold, title=title))
 
 
-def picture(graph: Graph, *, saved: bool = False, fold: bool = False, title: str | None = None) -> Picture:
-    """Fold, lay out and render ``graph``; the parameters are those of ``draw``."""
+def picture(
+    graph: Graph, *, saved: bool = False, fold: bool = False, title: str | None = None, room: int = 0
+) -> Picture:
+    """Fold, lay out and render ``graph``; parameters as of ``draw``, ``room`` as of ``render``."""
     with collector_paused():
         scene = build(fold_graph(graph) if fold else unfolded(graph), saved)
         layout = lay_out(scene.items, [wire.link for wire in scene.wires], scene.layers)
-        return render(scene, layout, title)
+        return render(scene, layout, title, room=room)
 
 
 def html(picture: Picture) -> str:

@@ -16,6 +16,7 @@ LONGEST = 16  # characters of a label
 _PATH = re.compile(r'<path class="ag-e" data-e="([^"]+)" d="([^"]+)"')
 _PART = re.compile(r"([MVHC])([^MVHCa-z]*)")
 _NUMBER = re.compile(r"-?\d*\.?\d+")
+_STUB = re.compile(r'<text class="ag-s" x="(\d+)" y="(\d+)">([^<]*)<')
 _BLOCK = re.compile(r'<g class="(ag-n[^"]*)" data-n="(\d+)"')
 
 Box = tuple[float, float, float, float]
@@ -125,12 +126,20 @@ def labels(texts: dict[str, str], drawn: dict[str, Arrow], boxes: list[Box]) -> 
         rooms = [(x - width / 2, y - 8, width, 15) for x, y in places]
         free = next((i for i, room in enumerate(rooms) if not any(_overlap(room, t) for t in taken)), None)
         style = "iap-v" if free is not None else "iap-v iap-tight"
-        x, y = places[free or 0]
-        place = f'x="{round(x)}" y="{round(y) + 3}"'
+        x, y = map(round, places[free or 0])
         if free is not None:
             taken.append(rooms[free])
-        parts.append(f'<text class="{style}" data-v="{key}" {place}>{escape(text)}</text>')
+        # A plate behind the words: an arrow that shows through them reads as a stroke of a letter.
+        plate = f'<rect x="{x - round(width / 2)}" y="{y - 7}" width="{round(width)}" height="13"/>'
+        words = f'<text x="{x}" y="{y + 3}">{escape(text)}</text>'
+        parts.append(f'<g class="{style}" data-v="{key}">{plate}{words}</g>')
     return "".join(parts)
+
+
+def stubs(picture: Picture) -> list[Box]:
+    """Where short words stand beside the boxes, such as the ``None`` of an empty slot."""
+    found = ((int(x), int(y), 6.1 * len(text)) for x, y, text in _STUB.findall(picture.body))
+    return [(x - width / 2, y - 9, width, 12) for x, y, width in found]
 
 
 def _overlap(a: Box, b: Box) -> bool:

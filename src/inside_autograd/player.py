@@ -10,12 +10,13 @@ from importlib.resources import files
 from .drawing import html as drawing_html
 from .drawing import picture as draw_picture
 from .graph import ACCUMULATE
-from .marks import arrow_of, arrows, grey, labels, short
+from .marks import arrow_of, arrows, grey, labels, short, stubs
 from .narrate import Narrator
 from .recording import Recording, Step
 from .svg import Picture
 
 FOLD_ABOVE = 120  # nodes, as for ``draw``
+ROOM = 8  # px below the lowest boxes, for what `.grad` holds
 MAX_STEPS = 300  # that a page shows
 MAX_DETAILED = 60  # steps; in longer recordings the large values are not spelled out
 
@@ -53,7 +54,7 @@ class _Player:
         self.graph = recording.graph
         self.steps = recording.steps[:MAX_STEPS]
         self.narrator = Narrator(recording)
-        self.picture = draw_picture(self.graph, fold=len(self.graph) > FOLD_ABOVE)
+        self.picture = draw_picture(self.graph, fold=len(self.graph) > FOLD_ABOVE, room=ROOM)
         self.drawn = arrows(self.picture)
         self.arrow_of = arrow_of(self.graph, self.picture, self.drawn)
 
@@ -84,7 +85,7 @@ class _Player:
             (x, y - 12, w, h + 12) if key in ports else (x, y, w, h)
             for key, (x, y, w, h) in self.picture.boxes.items()
         ]
-        extra = labels(self._values(), self.drawn, boxes)
+        extra = labels(self._values(), self.drawn, boxes + stubs(self.picture))
         members = Counter(self.picture.key_of)
         first = {step.node: step.number for step in reversed(self.steps)}
         for index, key in enumerate(self.picture.key_of):
@@ -92,7 +93,7 @@ class _Player:
                 continue
             x, y, width, height = self.picture.boxes[key]
             if self.narrator.labels[index].endswith(f" #{index}"):
-                extra += f'<text class="iap-i" x="{x - 3}" y="{y + 11}">#{index}</text>'
+                extra += _index(index, x, y)
             if index in first:
                 extra += _badge(key, first[index], x + width, y)
             if self.graph.nodes[index].kind == ACCUMULATE:
@@ -179,6 +180,15 @@ def _item(state: dict, sentence: str, details: list[str] | None = None) -> str:
     more = f"<small>{'<br>'.join(escape(line, quote=False) for line in details)}</small>" if details else ""
     data = escape(json.dumps(state, separators=(",", ":")))
     return f'<li data-s="{data}"><span>{escape(sentence, quote=False)}</span>{more}</li>'
+
+
+def _index(index: int, x: int, y: int) -> str:
+    """The number of a node left of its box, or above it where the picture ends."""
+    text = f"#{index}"
+    place = f'x="{x - 3}" y="{y + 11}"'
+    if x - 3 < 6 * len(text):
+        place = f'x="{x}" y="{y - 3}" style="text-anchor: start"'
+    return f'<text class="iap-i" {place}>{text}</text>'
 
 
 def _badge(key: str, number: int, right: int, y: int) -> str:

@@ -68,7 +68,7 @@ class Picture:
         )
 
 
-def render(scene: Scene, layout: Layout, title: str | None = None) -> Picture:
+def render(scene: Scene, layout: Layout, title: str | None = None, *, room: int = 0) -> Picture:
     """Draw ``scene`` as ``layout`` places it.
 
     Parameters
@@ -77,6 +77,8 @@ def render(scene: Scene, layout: Layout, title: str | None = None) -> Picture:
         From ``scene.build`` and ``layout.lay_out``.
     title
         A heading above the drawing.
+    room
+        Free space above the legend, in px, for marks below the lowest boxes.
     """
     top = 24 if title else 0
     parts = [text_svg(MARGIN, 18, title, "ag-w ag-h")] if title else []
@@ -84,7 +86,7 @@ def render(scene: Scene, layout: Layout, title: str | None = None) -> Picture:
     parts += [_wire(w, r, scene, layout) for w, r in zip(scene.wires, layout.routes, strict=True)]
     parts += [block_svg(block, layout.x[i], layout.y[i]) for i, block in enumerate(scene.blocks)]
     parts += ["</g>"] if top else []
-    lower, width, height = _caption(scene, max(layout.width, 340), top + layout.height)
+    lower, width, height = _caption(scene, max(layout.width, 340), top + layout.height + room)
     if title:
         width = max(width, round(MARGIN * 2 + text_width(title, 13)))
     name, description = describe(scene, title)

@@ -193,8 +193,9 @@ class Exercise:
         if not wrong:
             return Report(self.title, "passed", "Right.", explains=self.explains)
         diagnosis = self._diagnose(mine)
-        # The smallest failing input says most; the example, where it fails, is what the learner knows.
-        first = 0 if wrong[0] == 0 else min(wrong, key=lambda i: mine[i].size)
+        # The smallest failing input says most, unless it is empty; the example, where it fails, is what the
+        # learner knows.
+        first = 0 if wrong[0] == 0 else min(wrong, key=lambda i: (mine[i].size == 0, mine[i].size))
         status, evidence = mine[first].against(truth[first])
         if 0 not in wrong and self.cases:
             status, lead = "right by accident", "Right for some inputs, wrong for others. "
@@ -288,7 +289,13 @@ class Exercise:
                 message = f"Your function returned {write(call.returned)}, which is not what was asked for."
                 if call.returned is None:
                     message = NOTHING_RETURNED
-            raised = Raised(type(error).__name__, text)
+                elif _source.in_backward(error):
+                    message = (
+                        "Your function returned, and the backward pass through its result raised "
+                        f"{type(error).__name__}. The message: {text or '(none)'}"
+                    )
+            # A node bears the name of the learner's class, which is theirs to choose.
+            raised = Raised(type(error).__name__, re.sub(r"\b\w+Backward\b", "…Backward", text))
             return Observation(case.label, "", raised, status="raised", message=message)
         written, values = outcome.value
         changed = tuple(name for name in outcome.changed if name not in self.may_change)

@@ -93,6 +93,8 @@ class Observation:
             return NOTHING_RETURNED
         if key == "answer":
             return "Not right."
+        if " " in key:
+            return f"Not right: {key}. The cause is unknown to this check."
         return f"The {key} is wrong, cause unknown to this check."
 
 
@@ -103,9 +105,13 @@ def _so_far(mine: object, true: object) -> str:
     # Names without an order, as `observe_names` gives them; words in an order are compared place by place.
     if all(isinstance(item, str) for item in true) and all(t == tuple(sorted(set(t))) for t in (mine, true)):
         right = len(set(mine) & set(true))
-        return (
-            f"{right} of yours belong there, {len(set(mine)) - right} do not, {len(true) - right} are missing"
+        wrong, missing = len(set(mine)) - right, len(true) - right
+        parts = (
+            f"{right} of yours belong{'s' * (right == 1)} there",
+            f"{wrong} {'does' if wrong == 1 else 'do'} not",
+            f"{missing} {'is' if missing == 1 else 'are'} missing",
         )
+        return ", ".join(parts)
     if len(mine) != len(true):
         return f"{len(true)} values were asked for, yours are {len(mine)}"
     places = [str(i) for i, pair in enumerate(zip(mine, true, strict=True), 1) if same(*pair)]

@@ -95,3 +95,8 @@ def passes_through(error: BaseException, function: object) -> bool:
     code = getattr(function, "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     return code is not None and any(frame.filename == code.co_filename for frame in frames)
+
+
+def in_backward(error: BaseException) -> bool:
+    """Whether torch's engine ran a backward pass when ``error`` came."""
+    return any(frame.name == "_engine_run_backward" for frame in traceback.extract_tb(error.__traceback__))
