@@ -44,7 +44,7 @@ def cell_text(entries: list[Entry]) -> str:
     """The folded list of links."""
     count = f"{len(entries)} messages" if len(entries) > 1 else "one message"
     links = "\n".join(f"- [{entry.title}](../book/errors.md#{entry.id})" for entry in entries)
-    return f"{INDEX_CELL} {count} that this chapter explains or meets</summary>\n\n{links}\n\n</details>"
+    return f"{INDEX_CELL} {count} on the subjects of this chapter</summary>\n\n{links}\n\n</details>"
 
 
 def write(path) -> bool:

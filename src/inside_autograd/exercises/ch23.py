@@ -137,7 +137,7 @@ def _observe_normalized(answer, image: torch.Tensor, mean: list[float], std: lis
 normalize_image = Exercise(
     name="normalize_image",
     chapter="23",
-    title="Repair: output 0 of UnbindBackward0 is a view",
+    title="Repair: Output 0 of Unbind is a view",
     minutes=6,
     difficulty=2,
     statement="""
