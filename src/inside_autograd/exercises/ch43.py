@@ -515,7 +515,7 @@ def _observe_halves(answer, build: Callable, dtype_name: str) -> dict:
     gradients = torch.autograd.grad(y.sum(), [x, w])
     return {
         "gradient for x and w": gradients,
-        "count of new bytes, by dtype and leaf or not,": tuple(sorted(new)),
+        "count of new bytes by dtype and leaf or not": tuple(sorted(new)),
         "list of dtypes that unpack gave": tuple(dtypes),
         "side effect: an output outlives its name": _outlives(pack, unpack, dtype),
     }
