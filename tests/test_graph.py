@@ -806,3 +806,26 @@ def test_once_differentiable_node_is_reached():
     x = numbers(2)
     (grad,) = torch.autograd.grad(CubeOnce.apply(x).square().sum(), x, create_graph=True)
     assert [node.kind for node in Graph.of(grad).nodes] == ["error", "accumulate"]
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_garbage_collector_is_as_it_was(running):
+    before = gc.isenabled()
+    (gc.enable if running else gc.disable)()
+    try:
+        Graph.of(numbers(2).sum())
+        assert gc.isenabled() == running
+        with pytest.raises(ValueError, match="no grad_fn"):
+            Graph.of(torch.ones(2))
+        assert gc.isenabled() == running
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_outputs_that_are_alike_are_one_object():
+    h = numbers(3)
+    for _ in range(3):
+        h = h.sin()
+    graph = Graph.of(h)
+    assert len({id(node.outputs) for node in graph.nodes}) == 1
+    assert graph.nodes[0].outputs[0].shape == (3,)
