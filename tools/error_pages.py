@@ -39,11 +39,11 @@ def _entry(entry: Entry) -> str:
     if len(message) > LONGEST:
         message = message[:LONGEST].rsplit(" ", 1)[0].rstrip() + " …"
     fence = "```" + "`" * ("```" in message)
-    clinic = f"[causes, repair and code](../notebooks/{CLINIC}.ipynb#{entry.id})"
+    clinic = f"[causes, code and repaired code](../notebooks/{CLINIC}.ipynb#{entry.id})"
     chapter = f"[chapter {entry.chapter[:2]}](../notebooks/{entry.chapter}.ipynb#{slug(entry.section)})"
     return (
         f"### {entry.title}\n\n{fence}text\n{message}\n{fence}\n\n"
-        f"{entry.meaning}\n\nIn the clinic: {clinic}. Why it is so: {chapter}."
+        f"{entry.meaning}\n\n**Repair.** {entry.repair}\n\nIn the clinic: {clinic}. Why it is so: {chapter}."
     )
 
 

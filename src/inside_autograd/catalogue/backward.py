@@ -195,8 +195,8 @@ assert z.grad == 2 + 4j
             "torch.Size([])."
         ),
         variants=(
-            "Mismatch in shape: grad_output[0] has a shape of torch.Size([1]) and output[0] has a shape of "
-            "torch.Size([]).",
+            "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of "
+            "torch.Size([2]).",
         ),
         meaning=(
             "You told backward where to start, with `gradient=` or `grad_outputs=`. It holds one weight "

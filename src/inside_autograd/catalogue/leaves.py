@@ -625,4 +625,46 @@ w.data = w.data.to(torch.int8)
 assert w.tolist() == [1, 2]
 """,
     ),
+    Entry(
+        id="a-grad-that-is-still-none",
+        title="A `.grad` that is still `None`",
+        category="AttributeError",
+        pattern=r"'NoneType' object has no attribute '[a-z]+_'",
+        message="'NoneType' object has no attribute 'zero_'",
+        variants=(
+            "'NoneType' object has no attribute 'mul_'",
+            "'NoneType' object has no attribute 'clamp_'",
+        ),
+        meaning=(
+            "`.grad` holds `None`, not zeros, until a backward pass has reached the leaf. A method that ends "
+            "in `_` was called on that `None`."
+        ),
+        causes=(
+            "The gradient is cleared by hand with `zero_()` before the first backward.",
+            "`optimizer.zero_grad()` has set every `.grad` to `None`, as it does unless told otherwise.",
+            "The loss does not depend on this parameter, or a new tensor has taken its place under its name.",
+        ),
+        repair=(
+            "Clear with `optimizer.zero_grad()`, or with `w.grad = None`. Where a gradient was expected, see "
+            "with `draw(loss, params=model)` whether the leaf is in the graph."
+        ),
+        chapter="22_accumulation",
+        section="`None` is not zero",
+        broken_code="""\
+import torch
+
+w = torch.tensor(2.0, requires_grad=True)
+w.grad.zero_()
+""",
+        fixed_code="""\
+import torch
+
+w = torch.tensor(2.0, requires_grad=True)
+for _ in range(2):
+    w.grad = None
+    (w * w).backward()
+assert w.grad == 4
+""",
+        since="Before 2.0 `zero_grad()` filled `.grad` with zeros by default.",
+    ),
 )
