@@ -12,11 +12,11 @@ FILES ?=
 BROWSER = CHROMIUM="$$(cat .venv/chromium.path)"
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lab serve notebooks bench lint clean
+.PHONY: help book test lab serve zip notebooks release-check bench lint clean
 
 help: ## show this list
 	@echo "Inside Autograd. What you can do here:"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
 
 book: ## build the site and say where it is
 	$(SETUP)
@@ -44,9 +44,18 @@ serve: ## build the site and serve it to this computer (PORT=8000)
 	@$(PY) tools/build_book.py
 	@$(PY) tools/serve.py "$(PORT)"
 
+zip: ## put the site into one archive that opens without a server
+	$(SETUP)
+	@$(PY) tools/build_book.py
+	@$(PY) tools/offline_copy.py
+
 notebooks: ## run the chapters again and store their outputs (FILES="notebooks/12_grad_fn.ipynb")
 	$(SETUP)
 	@$(PY) tools/notebooks.py $(FILES)
+
+release-check: ## try the chapters the way Colab and Binder run them (takes long)
+	$(SETUP) --with-browser
+	@$(BROWSER) $(PY) tools/release_check.py
 
 bench: ## measure the helper against other tools, and write book/bench.md (takes long)
 	$(SETUP)

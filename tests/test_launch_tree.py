@@ -46,6 +46,16 @@ def test_single_files_of_a_branch():
     assert repository.files_url("https://bitbucket.org/a/b", "x") == "https://bitbucket.org/a/b/raw/x/"
 
 
+def test_the_page_names_the_archive_only_where_it_is_put_beside_the_site():
+    published = {"OFFLINE_COPY": "1", "SITE_URL": "https://book.example"}
+    link = "[This archive](https://book.example/inside-autograd.zip)"
+    assert repository.offline_copy(published, None) == link
+    assert repository.offline_copy({"OFFLINE_COPY": "1"}, REPO) == link.replace("https://book.example/", SITE)
+    made = "`make zip` writes `_build/inside-autograd.zip`, which"
+    assert repository.offline_copy({"OFFLINE_COPY": "1"}, None) == made
+    assert repository.offline_copy({"SITE_URL": "https://book.example"}, REPO) == made
+
+
 def test_the_name_of_the_branch():
     assert repository.launch_branch({}) == "launch"
     assert repository.launch_branch({"LAUNCH_BRANCH": ""}) == "launch"

@@ -13,7 +13,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def targets():
-    return re.findall(r"^([a-z]+):(?!=)", MAKEFILE, flags=re.MULTILINE)
+    return re.findall(r"^([a-z-]+):(?!=)", MAKEFILE, flags=re.MULTILINE)
 
 
 def tracked():
@@ -45,14 +45,14 @@ def test_readme_gives_one_command_for_the_book_and_one_for_the_tests():
 def test_every_command_named_in_the_docs_is_a_target():
     for name in ("README.md", "CONTRIBUTING.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        assert set(re.findall(r"`make ([a-z]+)", text)) <= set(targets())
+        assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(targets())
 
 
 def test_help_is_the_default_and_lists_every_target():
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(["make", "-s", "-C", str(ROOT)], capture_output=True, text=True, env=environ)
     assert done.returncode == 0, done.stderr
-    listed = re.findall(r"^  make ([a-z]+) +(\S.*)$", done.stdout, flags=re.MULTILINE)
+    listed = re.findall(r"^  make ([a-z-]+) +(\S.*)$", done.stdout, flags=re.MULTILINE)
     assert [name for name, what in listed] == targets()
 
 

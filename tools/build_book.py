@@ -17,6 +17,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # What decides how every page looks: a page's own source is not among them.
 SHARED = ("_config.yml", "_toc.yml", "requirements.txt", "constraints.txt", "LICENSE", "LICENSE-TEXT")
+# What book/_ext/repository.py reads.
+ADDRESSES = (
+    *("REPO_URL", "LAUNCH_BRANCH", "SITE_URL", "OFFLINE_COPY"),
+    *("GITHUB_SERVER_URL", "GITHUB_REPOSITORY"),
+)
 SHARED_FOLDERS = ("book/_ext", "book/_static", "book/_templates")
 
 
@@ -36,7 +41,7 @@ def settings_hash(root, environ):
         files += [path for path in (root / folder).rglob("*") if "__pycache__" not in path.parts]
     for path in sorted(path for path in files if path.is_file()):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    for name in ("REPO_URL", "LAUNCH_BRANCH", "SITE_URL", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY"):
+    for name in ADDRESSES:
         digest.update(f"{name}={environ.get(name)}\0".encode())
     digest.update(sys.version.encode())
     return digest.hexdigest()

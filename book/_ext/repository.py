@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 # The theme knows how to link into these and stops with an error at any other.
 PROVIDERS = ("github.com", "gitlab.com", "bitbucket.org")
+# What tools/offline_copy.py makes of the site.
+ARCHIVE = "inside-autograd.zip"
 
 
 def clean_url(address):
@@ -104,8 +106,27 @@ def files_url(url, branch):
     return f"{url}/-/raw/{branch}/" if "gitlab.com" in url else f"{url}/raw/{branch}/"
 
 
+def offline_copy(environ, url):
+    """Say where the whole site can be had as one archive.
+
+    Args:
+        environ: the environment variables; with `OFFLINE_COPY` set, the archive is put beside the site.
+        url: the web address of the repository, or None.
+
+    Returns:
+        The start of a sentence, in Markdown.
+    """
+    site = site_url(environ, url)
+    if site and environ.get("OFFLINE_COPY"):
+        return f"[This archive]({site}{ARCHIVE})"
+    return f"`make zip` writes `_build/{ARCHIVE}`, which"
+
+
 def _configure(app, config):
     url = find_url(os.environ, app.srcdir)
+    # A page writes {{ offline_copy }}.
+    substitutions = getattr(config, "myst_substitutions", None) or {}
+    config.myst_substitutions = {**substitutions, "offline_copy": offline_copy(os.environ, url)}
     options = dict(config.html_theme_options)
     if url:
         options["repository_url"] = url
