@@ -184,7 +184,7 @@ def test_page_of_a_run():
         "OddError",
     ]
     assert row(text, 1) == ["100 (100–100)", "over 60 s", "–", "failed", "–", "10.0 (10.0–10.0)", "12"]
-    assert row(text, 2) == ["40", "–", "–", "–", "–", "3.5", "–"]
+    assert row(text, 2) == ["40", "–", "–", "–", "–", "3.5"]
     assert row(text, 3) == ["10.0 (10.0–10.0)", "150 (150–150)", "**15.0**"]
     assert "after `import torch`: 50.0 (40.0–60.0) ms" in text
 
