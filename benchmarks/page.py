@@ -75,8 +75,8 @@ def page(results: dict) -> str:
         "",
         "## Size and memory",
         "",
-        "Kilobytes of the unfolded SVG, and by how many megabytes our process grew to make the first one, with",
-        "all that it imports for it. (`dot` is a program of its own: its memory is not measured.)",
+        "Kilobytes of the unfolded SVG, and by how many megabytes our process grew to make the first one,",
+        "with all that it imports for it. (`dot` is a program of its own: its memory is not measured.)",
         "",
         *_table(
             results,

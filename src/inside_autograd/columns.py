@@ -36,11 +36,10 @@ class Columns:
                 self.x[number] = x
             for number in row:
                 self.x[number] -= x / 2
-        one_sided = _with_weights(self.up), _with_weights(self.down)
-        self._sweep(SWEEPS - 2, *one_sided)
+        self._sweep(SWEEPS - 2, self.up, self.down)
         both = [up + down for up, down in zip(self.up, self.down, strict=True)]
         both_again = [down + up for up, down in zip(self.up, self.down, strict=True)]
-        self._sweep(2, _with_weights(both), _with_weights(both_again))
+        self._sweep(2, both, both_again)
         self._straighten()
         return self.x
 
@@ -51,17 +50,25 @@ class Columns:
             offsets.append(offsets[-1] + self.apart(a, b))
         return offsets
 
-    def _sweep(self, times: int, going_down: list, going_up: list) -> None:
+    def _sweep(self, times: int, going_down: Ends, going_up: Ends) -> None:
         """Settle all layers from top to bottom and back, until nothing moves any more."""
-        layers = list(zip(self.rows, self.offsets, strict=True))
+        layers = self._boxes(going_down) + self._boxes(going_up)[::-1]
         for _ in range(times):
             before = list(self.x)
-            for row, offsets in layers:
-                self._settle(row, offsets, going_down)
-            for row, offsets in reversed(layers):
-                self._settle(row, offsets, going_up)
+            for boxes in layers:
+                self._settle(boxes)
             if self.x == before:
                 break
+
+    def _boxes(self, links: Ends) -> list[list[tuple]]:
+        """For each layer its boxes as (number, offset, sum of the weights of the links, links)."""
+        return [
+            [
+                (number, offset, sum([weight for *_, weight in links[number]]), links[number])
+                for number, offset in zip(row, offsets, strict=True)
+            ]
+            for row, offsets in zip(self.rows, self.offsets, strict=True)
+        ]
 
     def _straighten(self) -> None:
         """Bring what hangs on one thread into one column, as far as the neighbors leave room."""
@@ -103,29 +110,23 @@ class Columns:
                 self.x[number] = min(max(wish, least), most)
         return many
 
-    def _settle(self, row: list[int], offsets: list[float], links: list) -> None:
+    def _settle(self, boxes: list[tuple]) -> None:
         """Move the boxes of one layer as close as they may come to where their links want them."""
         x = self.x
         wishes: list[tuple[float, float]] = []
-        for number, offset in zip(row, offsets, strict=True):
-            weight, ends = links[number]
-            if weight:
-                total = 0.0
-                for n, here, there, w in ends:
-                    total += w * (x[n] + there - here)
-                wishes.append((total / weight - offset, weight))
-            else:
+        for number, offset, weight, links in boxes:
+            if not weight:
                 wishes.append((x[number] - offset, 0.1))
-        if len(row) == 1:
-            x[row[0]] = wishes[0][0]
+                continue
+            total = 0.0
+            for n, here, there, w in links:
+                total += w * (x[n] + there - here)
+            wishes.append((total / weight - offset, weight))
+        if len(boxes) == 1:
+            x[boxes[0][0]] = wishes[0][0]
             return
-        for number, offset, value in zip(row, offsets, increasing(wishes), strict=True):
+        for (number, offset, *_), value in zip(boxes, increasing(wishes), strict=True):
             x[number] = value + offset
-
-
-def _with_weights(ends: Ends) -> list[tuple[float, list]]:
-    """For each number the sum of the weights of its links, and the links."""
-    return [(sum([weight for *_, weight in links]), links) for links in ends]
 
 
 def increasing(wishes: Sequence[tuple[float, float]]) -> list[float]:

@@ -18,15 +18,19 @@ def fewest_crossings(rows: Rows, up: Ends, down: Ends) -> Rows:
         As in ``Columns``.
     """
     order = _Order(up, down)
-    both = order.improved(rows), order.improved([row[::-1] for row in rows])
-    return min(both, key=lambda found: found[0])[1]
+    best, found = order.improved(rows)
+    if best:
+        fewer, mirrored = order.improved([row[::-1] for row in rows])
+        if fewer < best:
+            return mirrored
+    return found
 
 
 class _Order:
     def __init__(self, up: Ends, down: Ends):
         self.up, self.down = up, down
         self.rows: Rows = []
-        self.rank: dict[int, int] = {}
+        self.rank = [0] * len(up)  # of each number: its place in its layer
 
     def improved(self, rows: list[list[int]]) -> tuple[int, list[list[int]]]:
         """The fewest crossings found from ``rows`` on, and the order that has them."""
@@ -50,9 +54,6 @@ class _Order:
                 best = crossings, [list(row) for row in self.rows]
         return best
 
-    def _ranks(self) -> dict[int, int]:
-        return {number: i for row in self.rows for i, number in enumerate(row)}
-
     def _sort(self, row: list[int], side: list) -> None:
         """Order one layer by the mean place of what each box is linked with on one side."""
         rank = self.rank
@@ -61,6 +62,9 @@ class _Order:
 
         def mean(number: int) -> float:
             ends = side[number]
+            if len(ends) == 1:
+                n, _, there, _ = ends[0]
+                return round(rank[n] + there / 999, 6)
             total = sum(rank[n] + there / 999 for n, _, there, _ in ends)
             return round(total / len(ends), 6) if ends else rank[number]
 
@@ -70,7 +74,10 @@ class _Order:
 
     def _crossings(self) -> int:
         """How often links cross, between all layers."""
-        rank = self.rank = self._ranks()
+        rank = self.rank
+        for row in self.rows:
+            for i, number in enumerate(row):
+                rank[number] = i
         total = 0
         for row in self.rows:
             seen: list[tuple[int, float]] = []

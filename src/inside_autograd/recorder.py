@@ -16,7 +16,7 @@ from torch.autograd.function import Function
 from .graph import ACCUMULATE, CHECKPOINT, Graph
 from .reading import collector_paused
 from .saved import FREED, freed_of
-from .values import Value, summarize
+from .values import Seen, Value
 
 
 @dataclass(slots=True)
@@ -43,6 +43,7 @@ class Recorder:
         self.graph, self.live, self.watched, self.batch = graph, live, watched, batch
         self.events: list[Event] = []
         self.open: dict[int, list[Event]] = {}
+        self.seen = Seen()
 
     def run(self, call: Callable):
         """Call ``call`` with hooks on every node, and take them off again whatever happens."""
@@ -110,7 +111,7 @@ class Recorder:
             event.grads_after = self.grads()
 
     def _value(self, gradient: torch.Tensor | None) -> Value | None:
-        return None if gradient is None else summarize(gradient, self.batch)
+        return None if gradient is None else self.seen.describe(gradient, self.batch)
 
     def _grad(self, tensor: torch.Tensor) -> Value | None:
         # Reading .grad of a tensor that is no leaf any more would warn.

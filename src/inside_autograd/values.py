@@ -115,10 +115,52 @@ def implicit_gradient(shape: Shape | None, dtype: str) -> Value:
     return Value(text, shape, dtype, "strided", (1.0,), (1.0,), 1.0, 1.0, 1.0, 1.0, 0, 0)
 
 
+def _watched() -> bool:
+    """Whether a mode of the caller's would see what is done to a plain tensor here."""
+    return bool(torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack())
+
+
 @contextmanager
 def _hidden() -> Iterator[None]:
     with torch.no_grad(), unseen():
         yield
+
+
+class Seen:
+    """Values that were described before, by the bytes of their tensors.
+
+    What one node sends the next receives, so at least half of what a recording describes is not new.
+    Told by content: the tensors themselves are not kept, and a change in place is never missed.
+    """
+
+    LARGEST = 4_096  # bytes of a tensor that is looked up
+    MOST = 4_096  # values that are remembered
+
+    def __init__(self):
+        self.values: dict[tuple, Value] = {}
+
+    def key(self, tensor: torch.Tensor) -> tuple | None:
+        """What tells ``tensor`` apart; ``None`` where it is described anew each time."""
+        if type(tensor) is not torch.Tensor or _watched():
+            return None
+        try:
+            if tensor.device.type != "cpu" or tensor.numel() * tensor.element_size() > self.LARGEST:
+                return None
+            return tensor.dtype, tuple(tensor.shape), tensor.detach().numpy().tobytes()
+        except Exception:  # bfloat16, sparse and conjugated tensors, those under a transform, ...
+            return None
+
+    def describe(self, tensor: torch.Tensor, batch: tuple[int, int] | None) -> Value:
+        """As ``summarize``."""
+        key = self.key(tensor)
+        found = self.values.get(key) if key else None
+        if found is None:
+            found = summarize(tensor, batch)
+            if key:
+                if len(self.values) >= self.MOST:
+                    self.values.clear()
+                self.values[key] = found
+        return found
 
 
 def summarize(tensor: torch.Tensor, batch: tuple[int, int] | None = None) -> Value:
@@ -133,8 +175,7 @@ def summarize(tensor: torch.Tensor, batch: tuple[int, int] | None = None) -> Val
     """
     # A plain tensor that nothing watches needs no hiding: that costs as much as the rest.
     plain = type(tensor) is torch.Tensor and not torch.is_grad_enabled()
-    watched = torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack()
-    with nullcontext() if plain and not watched else _hidden():
+    with nullcontext() if plain and not _watched() else _hidden():
         try:
             return _summarize(tensor, batch)
         except Exception:  # values of exotic tensors may be out of reach; the run must go on
