@@ -35,11 +35,16 @@ def opened(browser, unpacked):
     context, problems = browser.new_context(offline=True), []
     context.set_default_timeout(10_000)
 
+    def fail(path, asked):
+        # Leaving a page ends what it still loads; a file that is not there fails in another way.
+        if asked.failure != "net::ERR_ABORTED":
+            problems.append(f"{path}: not loaded: {asked.url} ({asked.failure})")
+
     def open_(path):
         page = context.new_page()
         page.on("pageerror", lambda error: problems.append(f"{path}: {error}"))
         page.on("console", lambda said: said.type == "error" and problems.append(f"{path}: {said.text}"))
-        page.on("requestfailed", lambda asked: problems.append(f"{path}: not loaded: {asked.url}"))
+        page.on("requestfailed", lambda asked: fail(path, asked))
         page.on("request", lambda asked: asked.url.startswith("http") and problems.append(asked.url))
         page.goto((unpacked / path).as_uri(), wait_until="load")
         return page
