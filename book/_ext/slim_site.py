@@ -1,10 +1,18 @@
 """Leave out what no page needs, and put the licenses where the footer links to them."""
 
 import html
+import shutil
 from pathlib import Path
 
-# Source maps, and the icon script: the theme's own icons come from its web font.
-UNUSED = ("_static/scripts/fontawesome.js*", "_static/**/*.map")
+import bundle
+import page_html
+
+# What no page loads once its parts are joined, and what none ever did.
+UNUSED = (
+    *("_static/**/*.map", "_static/*.html", "_static/locales", "_static/scripts", "_static/styles"),
+    *("_static/vendor", "_static/copybutton_funcs.js", "_static/basic.css", "_static/pygments.css"),
+    *("_static/togglebutton.*", "_static/fonts/*.woff2"),
+)
 LICENSES = {"LICENSE": "LICENSE.txt", "LICENSE-TEXT": "LICENSE-TEXT.txt"}
 
 
@@ -17,14 +25,13 @@ def _remove_stale(app, out):
             path.unlink()
 
 
-def _light_without_scripts(out):
-    # No stylesheet knows the mode "auto": the theme's script turns it into the reader's own mode. Without
-    # scripts it would stay, and text in the system's colors would stand on backgrounds of the other mode.
-    for path in out.rglob("*.html"):
-        text = path.read_text(encoding="utf-8")
-        light = text.replace(' data-theme="auto"', ' data-theme="light"', 1)
-        if light != text:
-            path.write_text(light, encoding="utf-8")
+def _rewrite_pages(out):
+    written = {path: path.read_text(encoding="utf-8") for path in sorted(out.rglob("*.html"))}
+    pages = {path: page_html.finish(text) for path, text in written.items() if "_static" not in path.parts}
+    bundle.build(out, pages)
+    for path, text in pages.items():
+        if text != written[path]:
+            path.write_text(text, encoding="utf-8")
 
 
 def _write_first_page(app, out):
@@ -44,11 +51,11 @@ def _finish(app, exception):
     if exception is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
-    for pattern in UNUSED:
-        for path in out.glob(pattern):
-            path.unlink()
     _remove_stale(app, out)
-    _light_without_scripts(out)
+    _rewrite_pages(out)
+    for pattern in UNUSED:
+        for path in list(out.glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     _write_first_page(app, out)
     for source, target in LICENSES.items():
         text = (Path(app.srcdir) / source).read_text(encoding="utf-8")
@@ -59,5 +66,6 @@ def setup(app):
     """Run once all pages are written."""
     # Jupyter Book always sets this; the extension that would know it is not loaded.
     app.add_config_value("comments_config", {}, "html")
-    app.connect("build-finished", _finish)
+    # After the theme, which then writes the colors of code.
+    app.connect("build-finished", _finish, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
