@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from test_smoke import PAGES
 
-ALL = [*PAGES, "search"]
+ALL = [*PAGES, "search", "404"]
 every_page = pytest.mark.parametrize("name", ALL)
 AXE = Axe()
 # Rules of color, which depend on the mode. They look at one element of each look (below); all other rules
@@ -62,7 +62,7 @@ def findings(response):
 
 def look_for_weak_colors(page):
     """The findings of the rules of color in the page's present mode."""
-    assert page.evaluate(MARK) > 5
+    assert page.evaluate(MARK) > 2
     page.evaluate(FLATTEN)
     options = {"runOnly": {"type": "rule", "values": list(OF_COLOR)}, "resultTypes": ["violations"]}
     return findings(AXE.run(page, context={"include": [["[data-look]"]]}, options=options).response)
@@ -80,7 +80,8 @@ def test_axe_finds_nothing(open_page, name):
 @every_page
 def test_axe_finds_no_weak_color_in_the_dark(open_page, name):
     page = open_page(f"{name}.html", color_scheme="dark")
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    if name != "404":  # which follows the system without a script
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     found = look_for_weak_colors(page)
     assert not found, "\n".join(found)
 
