@@ -181,7 +181,7 @@ def test_an_error_in_backward_is_told_and_not_called_a_wrong_result():
         "def cubed(x):\n    return Cube.apply(x)\n"
     )
     report = toy().check(answer)
-    assert report.message.startswith("Your function returned, and the backward pass through its result raised")
+    assert report.message.startswith("Your function returned, and the backward pass through its result")
     assert "returned an incorrect number of gradients" in report.message
 
 

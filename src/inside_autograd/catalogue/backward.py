@@ -50,7 +50,7 @@ loss.backward()
 import torch
 
 w = torch.tensor(2.0, requires_grad=True)
-for step in range(2):
+for _ in range(2):
     w.grad = None
     loss = w * w  # a new forward pass, a new graph
     loss.backward()
@@ -562,7 +562,7 @@ import torch
 layer = torch.nn.Linear(2, 1)
 named = dict(layer.named_parameters())
 loss = layer(torch.ones(2)).sum()
-grads = dict(zip(named, torch.autograd.grad(loss, named.values())))
+grads = dict(zip(named, torch.autograd.grad(loss, named.values()), strict=True))
 assert grads["weight"].tolist() == [[1, 1]]
 """,
     ),
