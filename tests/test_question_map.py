@@ -22,6 +22,10 @@ def headings(name: str) -> list[str]:
     return [line.lstrip("#").strip() for line in text.splitlines() if re.match(r"#{2,4} ", line)]
 
 
+def test_every_question_is_answered():
+    assert len(MAP) == 68
+
+
 @pytest.mark.parametrize("question", MAP)
 def test_the_answer_stands_where_the_map_says(question):
     assert re.fullmatch(r"q\d{3}", question)
