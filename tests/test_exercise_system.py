@@ -314,6 +314,7 @@ def state() -> tuple:
         numpy.random.get_state()[1].tolist(),
         torch.get_default_dtype(),
         torch.get_default_device(),
+        torch._C._len_torch_function_stack(),
         torch.is_grad_enabled(),
         torch.is_anomaly_enabled(),
         torch.are_deterministic_algorithms_enabled(),

@@ -160,6 +160,9 @@ class _State:
         self.numpy_rng = _numpy_rng()
         self.dtype = torch.get_default_dtype()
         self.device = torch.get_default_device()
+        # Where none was ever set, "cpu" is not the same: it would leave a mode behind that sees every call.
+        was_set = getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None) is not None
+        self.chosen = self.device if was_set else None
         self.grad = torch.is_grad_enabled()
         self.anomaly = (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
         self.deterministic = torch.are_deterministic_algorithms_enabled()
@@ -183,7 +186,7 @@ class _State:
             torch.set_default_dtype(self.dtype)
         if torch.get_default_device() != self.device:
             changed.append("the default device")
-            torch.set_default_device(self.device)
+            torch.set_default_device(self.chosen)
         if torch.is_grad_enabled() != self.grad:
             changed.append("gradient mode")
             torch.set_grad_enabled(self.grad)
