@@ -61,6 +61,15 @@ def test_a_formula_needs_its_letters_in_italics_and_bold_too():
     codes = fonts.formula_codes(["<p>z</p><math><mi>x</mi><mo>&#8721;</mo><mi>h</mi><mi>β</mi></math>"])
     assert {ord("x"), 0x1D465, 0x1D431, 0x2211, 0x210E, ord("β"), 0x1D6FD} <= codes
     assert ord("z") not in codes
+    assert ord("√") not in codes
+
+
+@pytest.mark.parametrize(
+    "formula, drawn",
+    [("<msqrt><mi>u</mi></msqrt>", "√"), ("<mroot><mi>u</mi><mn>3</mn></mroot>", "√"), ("<mo>-</mo>", "−")],
+)
+def test_a_formula_needs_what_the_browser_draws_besides_its_characters(formula, drawn):
+    assert ord(drawn) in fonts.formula_codes([f"<math>{formula}</math>"])
 
 
 def test_a_cut_font_is_small_and_always_the_same():

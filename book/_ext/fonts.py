@@ -13,6 +13,8 @@ _TAG = re.compile(r"<[^>]*>")
 # The first letters of the alphabets that a browser may take for a single letter in a formula.
 _LATIN = {"A": (0x1D400, 0x1D434), "a": (0x1D41A, 0x1D44E)}
 _GREEK = {"Α": (0x1D6A8, 0x1D6E2), "α": (0x1D6C2, 0x1D6FC)}
+# What a browser draws that is no character of the page: roots, and the minus of a hyphen in a formula.
+_DRAWN = {"<msqrt": 0x221A, "<mroot": 0x221A, ">-</mo>": 0x2212, ">'</mo>": 0x2032}
 _ELSEWHERE = {"h": 0x210E, "i": 0x1D6A4, "j": 0x1D6A5, "∂": 0x1D715}
 
 
@@ -26,11 +28,12 @@ def formula_codes(pages):
         A set of code points: what stands in the formulas, and each letter in bold and in italics too,
         since a browser sets a single letter as a variable.
     """
-    shown = set()
+    shown, drawn = set(), set()
     for page in pages:
         for match in _FORMULA.finditer(page):
             shown.update(html.unescape(_TAG.sub("", match[0])))
-    codes = {ord(char) for char in shown if not char.isspace()} | {0x20}
+            drawn.update(code for mark, code in _DRAWN.items() if mark in match[0])
+    codes = {ord(char) for char in shown if not char.isspace()} | {0x20} | drawn
     for alphabet, size in ((_LATIN, 26), (_GREEK, 25)):
         for first, styles in alphabet.items():
             for offset in range(size):

@@ -188,3 +188,16 @@ def test_page_is_readable_without_javascript(open_page, name):
         expect(content).to_be_visible()
     for formula in page.locator("article math:visible").all()[:5]:
         assert formula.bounding_box()["width"] > 0
+
+
+SIGN = """root => root.getBoundingClientRect().width
+  - [...root.children].reduce((sum, child) => sum + child.getBoundingClientRect().width, 0)"""
+
+
+def test_the_sign_of_a_root_is_drawn(open_page):
+    """No character of the page stands for it: a font that lacks the sign leaves it out without a word."""
+    page = open_page("notebooks/41_anomaly_and_nan.html")
+    roots = page.locator("article msqrt:visible")
+    assert roots.count() >= 1
+    for root in roots.all():
+        assert root.evaluate(SIGN) > 4, "the root has no sign"
