@@ -114,3 +114,9 @@ def test_without_scripts_the_list_stands_and_the_box_does_not(open_page):
     page = open_page("book/errors.html", java_script_enabled=False)
     expect(page.locator("#error-box")).to_be_hidden()
     expect(page.locator("article h3:visible")).to_have_count(len(ENTRIES))
+
+
+def test_the_list_of_contents_is_not_cut_off(open_page):
+    page = open_page("book/errors.html", viewport={"width": 1400, "height": 900})
+    aside = page.locator(".bd-sidebar-secondary")
+    assert aside.evaluate("aside => aside.scrollWidth - aside.clientWidth") <= 0
