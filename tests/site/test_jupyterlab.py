@@ -191,7 +191,8 @@ def test_a_card_stands_below_a_known_error(browser, lab):
     context = browser.new_context(viewport={"width": 1280, "height": 1200})
     context.set_default_timeout(60_000)
     page = context.new_page()
-    page.goto(lab["url"].replace(lab["file"].name, "failing.ipynb"))
+    # A workspace of its own: JupyterLab would open again what the tests before had open.
+    page.goto(lab["url"].replace("lab/tree/" + lab["file"].name, "lab/workspaces/card/tree/failing.ipynb"))
     expect(page.locator(".jp-CodeCell")).to_have_count(len(FAILING), timeout=60_000)
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
