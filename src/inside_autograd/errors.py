@@ -141,10 +141,10 @@ def explain(error: BaseException | warnings.WarningMessage | str | None = None) 
 
 
 def look_up(category: str, message: str) -> Entry | None:
-    """The entry whose message this is, or ``None``. An empty ``category`` stands for any class."""
-    message = plain_message(message)
+    """The entry of a plain message, or ``None``. An empty ``category`` stands for any class."""
+    text = one_space(message)
     for entry in all_entries().values():
-        if entry.matches(message) and (not category or _same_kind(category, entry.category)):
+        if entry.begins(text) and (not category or _same_kind(category, entry.category)):
             return entry
     return None
 

@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 # An absolute path, not the end of a URL and not a fraction: keep the file's name alone.
 _UNIX_PATH = re.compile(r"(?<![\w:/.\\])(?:/[\w.+~-]+)+/([\w.+~-]+)")
 _WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\(?:[^\\\s\"'<>|]+\\)*([^\\\s\"'<>|]+)")
-_FRAME = re.compile(r'^(\s*)File "([^"]+)", line (\d+)(?:, in (.+))?$')
+FRAME = re.compile(r'^(\s*)File "([^"]+)", line (\d+)(?:, in (.+))?$')
 
 
 def plain_message(message: object) -> str:
@@ -63,7 +63,7 @@ def _wrap_line(line: str, width: int) -> str:
 
 def _plain_frames(lines: list[str]) -> list[str]:
     """Rewrite the frames of a traceback that stands in a message."""
-    frames = [_FRAME.match(line) for line in lines]
+    frames = [FRAME.match(line) for line in lines]
     cells = [_cell_name(frame[2]) if frame else None for frame in frames]
     only_cells = any(cells)
     found = []

@@ -3,7 +3,7 @@
 import sys
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_leaves
 from .facts import CHECKPOINT, AccumulateGrad, is_custom, kind_of, name_of
 from .health import Health, health
 from .module_watch import Modules
+from .node_hooks import hooked
 from .nonfinite_forward import name_of_operation, only_looks, sum_of
 from .nonfinite_report import Held, NonfiniteReport
 from .saved import read_saved
@@ -19,31 +20,22 @@ from .values import summarize
 
 
 class Backward:
-    """Hooks on ``nodes`` for one pass; they hold a number and a weak reference, and never raise."""
+    """Watches ``nodes`` for one pass."""
 
     def __init__(self, nodes: list, names: dict[int, str], modules: Modules, ignore_inf: bool):
         self.nodes, self.names, self.modules, self.ignore_inf = nodes, names, modules, ignore_inf
         self.ran = 0
-        self.inside: tuple[str, Line | None] | None = (
-            None  # first bad operation of the custom backward that runs
-        )
+        # The first bad operation of the custom backward that runs, and its line.
+        self.inside: tuple[str, Line | None] | None = None
         self.custom = False
         self.report: NonfiniteReport | None = None
 
     def run(self, call: Callable):
-        this, handles = weakref.ref(self), []
-        try:
-            for index, node in enumerate(self.nodes):
-                if type(node) is AccumulateGrad:
-                    continue
-                handles.append(node.register_hook(_After(this, index)))
-                handles.append(node.register_prehook(_Before(this, index)))
-            inner = _Inside(this) if any(map(is_custom, self.nodes)) else nullcontext()
-            with inner:
-                return call()
-        finally:
-            for handle in handles:
-                handle.remove()
+        this = weakref.ref(self)
+        nodes = ((i, node) for i, node in enumerate(self.nodes) if type(node) is not AccumulateGrad)
+        inner = _Inside(this) if any(map(is_custom, self.nodes)) else nullcontext()
+        with hooked(nodes, this), inner:
+            return call()
 
     def bad(self, state: Health) -> bool:
         return state.nan or (state.inf and not self.ignore_inf)
@@ -108,29 +100,6 @@ def _held(gradients: tuple) -> tuple[Held, ...]:
         Held(f"gradient {i}" if several else "gradient", None if one is None else summarize(one))
         for i, one in enumerate(gradients)
     )
-
-
-class _Hook:
-    __slots__ = ("index", "watcher")
-
-    def __init__(self, watcher: weakref.ref, index: int):
-        self.watcher, self.index = watcher, index
-
-
-class _Before(_Hook):
-    def __call__(self, received: tuple) -> None:
-        watcher = self.watcher()
-        if watcher is not None:
-            with suppress(Exception):  # the user's backward must not stop for a description
-                watcher.node_starts(self.index, received)
-
-
-class _After(_Hook):
-    def __call__(self, sent: tuple, received: tuple) -> None:
-        watcher = self.watcher()
-        if watcher is not None:
-            with suppress(Exception):
-                watcher.node_ends(self.index, sent, received)
 
 
 class _Inside(TorchDispatchMode):

@@ -1,19 +1,18 @@
-"""Hooks on the real nodes, for the length of one backward pass.
+"""Watch the real nodes for the length of one backward pass, and note what they receive and send.
 
-The hooks hold an integer and a weak reference, never a node or a tensor: a closure that holds its
-own node is never freed. They describe what they see at once, since a formula that works in place
-would change it later, and they never raise.
+What is seen is described at once, since a formula that works in place would change it later.
 """
 
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import torch
 from torch.autograd.function import Function
 
 from .graph import ACCUMULATE, CHECKPOINT, Graph
+from .node_hooks import Hook, hooked
 from .reading import collector_paused
 from .saved import FREED, freed_of
 from .values import Seen, Value
@@ -47,20 +46,17 @@ class Recorder:
 
     def run(self, call: Callable):
         """Call ``call`` with hooks on every node, and take them off again whatever happens."""
-        handles, replaced = [], []
-        this = weakref.ref(self)
+        this, replaced = weakref.ref(self), []
         try:
-            with collector_paused():
-                for index, node in enumerate(self.live):
-                    handles.append(node.register_prehook(_Before(this, index)))
-                    handles.append(node.register_hook(_After(this, index)))
-                    if isinstance(node, torch._C._FunctionBase):
-                        node._forward_cls = _Watched(this, index, node._forward_cls)
-                        replaced.append(node)
-            return call()
+            with ExitStack() as hooks:
+                with collector_paused():
+                    hooks.enter_context(hooked(enumerate(self.live), this))
+                    for index, node in enumerate(self.live):
+                        if isinstance(node, torch._C._FunctionBase):
+                            node._forward_cls = _Watched(this, index, node._forward_cls)
+                            replaced.append(node)
+                return call()
         finally:
-            for handle in handles:
-                handle.remove()
             for node in replaced:
                 node.__dict__.pop("_forward_cls", None)
 
@@ -101,9 +97,9 @@ class Recorder:
             if isinstance(argument, torch.Tensor) and not arrived:
                 event.given[number] = self._value(argument)
 
-    def node_ends(self, index: int, gradients: tuple) -> None:
+    def node_ends(self, index: int, sent: tuple, received: tuple) -> None:
         event = self.open[index].pop()
-        event.sent = [self._value(gradient) for gradient in gradients]
+        event.sent = [self._value(gradient) for gradient in sent]
         kind = self.graph.nodes[index].kind
         if kind == ACCUMULATE:
             event.after = self._grad(self.live[index].variable)
@@ -118,31 +114,7 @@ class Recorder:
         return self._value(tensor.grad) if tensor.is_leaf else None
 
 
-class _Hook:
-    __slots__ = ("index", "recorder")
-
-    def __init__(self, recorder: weakref.ref, index: int):
-        self.recorder, self.index = recorder, index
-
-    def tell(self, method: str, values: tuple) -> None:
-        recorder = self.recorder()
-        if recorder is not None:
-            # A recording may lose a value; the user's backward must not stop for it.
-            with suppress(Exception):
-                getattr(recorder, method)(self.index, values)
-
-
-class _Before(_Hook):
-    def __call__(self, gradients: tuple) -> None:
-        self.tell("node_starts", gradients)
-
-
-class _After(_Hook):
-    def __call__(self, sent: tuple, received: tuple) -> None:
-        self.tell("node_ends", sent)
-
-
-class _Watched(_Hook):
+class _Watched(Hook):
     """Stands in for an ``autograd.Function`` on one node, to see what its own ``backward`` is given.
 
     Node hooks see ``None`` for an undefined gradient even where torch then makes zeros of it.
@@ -150,8 +122,8 @@ class _Watched(_Hook):
 
     __slots__ = ("function",)
 
-    def __init__(self, recorder: weakref.ref, index: int, function: type):
-        super().__init__(recorder, index)
+    def __init__(self, watcher: weakref.ref, index: int, function: type):
+        super().__init__(watcher, index)
         self.function = function
 
     def __getattr__(self, name: str):

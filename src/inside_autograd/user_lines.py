@@ -2,18 +2,18 @@
 
 import linecache
 import os
-import re
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 
+from .messages import FRAME
+
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _HERE = os.path.dirname(__file__) + os.sep
 _STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<name>.+))?$', re.MULTILINE)
 
 Place = tuple[str, int, str]  # file, line number, function
 
@@ -68,7 +68,9 @@ def line_in_traceback(text: str) -> Line | None:
 
 def _places_in(text: str) -> list[Place]:
     """The frames of a printed traceback, as it lists them: the innermost last."""
-    return [(found["file"], int(found["line"]), found["name"] or "") for found in _FRAME.finditer(text)]
+    return [
+        (found[2], int(found[3]), found[4] or "") for found in map(FRAME.match, text.splitlines()) if found
+    ]
 
 
 def _first_own(places: Iterable[Place]) -> Line | None:

@@ -78,7 +78,11 @@ class Entry:
 
     def matches(self, message: str) -> bool:
         """Whether this is the entry of a message (plain text, without the name of its class)."""
-        return self._compiled.match(one_space(message)) is not None
+        return self.begins(one_space(message))
+
+    def begins(self, text: str) -> bool:
+        """The same for a text that `one_space` has made."""
+        return self._compiled.match(text) is not None
 
     def broken(self) -> dict:
         """Run the code that raises or warns. Returns its variables where it only warns."""
