@@ -12,7 +12,6 @@ import torch
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from inside_autograd.catalogue import Entry, all_entries, one_space, slug, topics
-from inside_autograd.messages import plain_message
 from ordinary_errors import ORDINARY
 from test_question_map import headings
 
@@ -50,20 +49,8 @@ def forward_mode_is_loaded():
 
 
 def outcomes(run) -> list[tuple[str, str]]:
-    """(class, message) of the warnings that came, and of the error at the end if there was one."""
-    torch.set_warn_always(True)
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                run()
-            except Exception as error:
-                caught_error = [(type(error).__name__, plain_message(error))]
-            else:
-                caught_error = []
-    finally:
-        torch.set_warn_always(False)
-    return [(w.category.__name__, plain_message(w.message)) for w in caught] + caught_error
+    """(name of the class, message) of the warnings that came, and of the error at the end."""
+    return [(kind.__name__, message) for kind, message in clinic_cells.outcomes(run)]
 
 
 @each_entry

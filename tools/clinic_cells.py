@@ -9,6 +9,8 @@ afterwards, so that the new cells are executed.
 import ast
 import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 
 import nbformat
 import torch
@@ -75,25 +77,32 @@ def _guilty(entry: Entry) -> tuple[ast.stmt, type[Exception] | None, bool]:
     variables = {"__name__": "__main__"}
     for statement in ast.parse(entry.broken_code).body:
         code = compile(ast.Module([statement], []), f"<{entry.id}>", "exec")
-        messages, error = [], None
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            torch.set_warn_always(True)
-            try:
-                exec(code, variables)
-            except Exception as raised:
-                error = type(raised)
-                messages.append(plain_message(raised))
-            finally:
-                torch.set_warn_always(False)
-        messages += [plain_message(warning.message) for warning in caught]
-        if any(entry.matches(message) for message in messages):
+        said = outcomes(partial(exec, code, variables))
+        error = next((kind for kind, _ in said if not issubclass(kind, Warning)), None)
+        if any(entry.matches(message) for _, message in said):
             # Python shows a DeprecationWarning only where the code of the cell itself gives it.
-            others = [warning for warning in caught if warning.category is not DeprecationWarning]
-            return statement, error, bool(others) and not entry.is_warning
+            others = any(issubclass(kind, Warning) and kind is not DeprecationWarning for kind, _ in said)
+            return statement, error, others and not entry.is_warning
         if error:
             break
     raise Stop(f"The broken code of {entry.id} gives no message of this entry.")
+
+
+def outcomes(run: Callable[[], object]) -> list[tuple[type, str]]:
+    """Class and plain message of each warning that came, and of the error at the end if there was one."""
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    ended = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                run()
+            except Exception as error:
+                ended.append((type(error), plain_message(error)))
+    finally:
+        torch.set_warn_always(always)
+    return [(warning.category, plain_message(warning.message)) for warning in caught] + ended
 
 
 def write() -> bool:

@@ -4,8 +4,8 @@ import html
 import json
 
 from inside_autograd.catalogue import Entry, all_entries, slug, topics
+from notebook_rules.text import CLINIC
 
-CLINIC = "42_error_clinic"
 LONGEST = 400  # characters of a message on the index page: matrices and tracebacks are in the clinic
 OPENING = """\
 # Index of errors and warnings
