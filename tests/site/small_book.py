@@ -1,5 +1,6 @@
 """Books of a few of the pages, built in a folder of their own: with an address, or as Jupyter Book comes."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -44,13 +45,14 @@ def _write_pages(folder, pages):
     (folder / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
 
 
-def build_own(folder, pages, day, **environ):
+def build_own(folder, pages, day, redirects=None, **environ):
     """Build a book of some of the pages with the settings and extensions of this one.
 
     Args:
         folder: an empty folder; it becomes a git repository.
         pages: names of pages without suffix, the first page first.
         day: the day of its only commit, YYYY-MM-DD.
+        redirects: a dict from old names of pages to new ones.
         environ: environment variables, such as the addresses.
 
     Returns:
@@ -62,6 +64,7 @@ def build_own(folder, pages, day, **environ):
             ROOT / "book" / name, folder / "book" / name, ignore=shutil.ignore_patterns("__pycache__")
         )
     _write_pages(folder, pages)
+    (folder / "book" / "redirects.json").write_text(json.dumps(redirects or {}), encoding="utf-8")
     who = {
         f"GIT_{role}_{part}": value
         for role in ("AUTHOR", "COMMITTER")

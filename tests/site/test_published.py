@@ -1,6 +1,7 @@
 """The site once its address is known: what others read of each page, and where it leads to copies."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from test_social import Head  # noqa: E402
 
 FEW = ("book/index", "notebooks/11_first_gradient", "notebooks/12_grad_fn", "book/references")
+RENAMED = {"notebooks/12_old": "notebooks/12_grad_fn", "old/references": "book/references"}
 DAY = "2026-02-03"
 ADDRESS = "https://books.example.org/autograd/"
 REPOSITORY = "https://github.com/some/book"
@@ -27,7 +29,7 @@ MADE = ("search", "genindex")
 def published(tmp_path_factory):
     """A site of a few pages, built for an address."""
     folder = tmp_path_factory.mktemp("published")
-    return build_own(folder, FEW, DAY, REPO_URL=REPOSITORY, SITE_URL=ADDRESS)
+    return build_own(folder, FEW, DAY, RENAMED, REPO_URL=REPOSITORY, SITE_URL=ADDRESS)
 
 
 def said_on(site, name):
@@ -81,3 +83,15 @@ def test_without_an_address_there_is_no_sitemap():
 
 def test_the_page_for_wrong_addresses_leads_to_the_site(published):
     assert f'href="{ADDRESS}book/index.html"' in (published / "404.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_the_old_address_of_a_page_leads_to_it(browser, published, scripts):
+    context = browser.new_context(java_script_enabled=scripts)
+    page = context.new_page()
+    for old, new in RENAMED.items():
+        page.goto(f"{(published / old).as_uri()}.html#exercises")
+        page.wait_for_url(re.compile(f"/{new}.html"))
+        # Without scripts a browser may forget the heading; the page is there in any case.
+        assert not scripts or page.url.endswith("#exercises")
+    context.close()
