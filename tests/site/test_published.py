@@ -7,8 +7,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from playwright.sync_api import expect
 from small_book import build_own
-from test_smoke import PAGES, title_of
+from test_smoke import CHAPTERS, PAGES, PHONE, title_of
+
+import page_facts
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(os.environ.get("SITE_DIR") or ROOT / "_build" / "html")
@@ -21,6 +24,7 @@ RENAMED = {"notebooks/12_old": "notebooks/12_grad_fn", "old/references": "book/r
 DAY = "2026-02-03"
 ADDRESS = "https://books.example.org/autograd/"
 REPOSITORY = "https://github.com/some/book"
+TORCH = page_facts.pinned_torch((ROOT / "requirements.txt").read_text(encoding="utf-8"))
 # What the theme and Sphinx make, without a page of ours.
 MADE = ("search", "genindex")
 
@@ -95,3 +99,63 @@ def test_the_old_address_of_a_page_leads_to_it(browser, published, scripts):
         # Without scripts a browser may forget the heading; the page is there in any case.
         assert not scripts or page.url.endswith("#exercises")
     context.close()
+
+
+# ---------------------------------------------------------------- the top of a chapter
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_says_at_its_top_what_to_know(open_page, name):
+    page = open_page(f"{name}.html", viewport=PHONE)
+    opener = page.locator("article .opener")
+    expect(opener).to_have_count(1)
+    expect(opener).to_contain_text(f"Run with: torch {TORCH}")
+    above = page.evaluate(
+        """() => {
+            const all = [...document.querySelector('article section').children]
+            const end = all.findIndex(e => e.matches('.opener'))
+            return all.slice(0, end + 1).map(e => e.innerText).join(' ')
+        }"""
+    )
+    assert re.search(r"\b\d+ minutes\b", above) and "You need" in above
+    assert opener.bounding_box()["y"] < 2 * PHONE["height"]
+    # Each fact stands once: not at the foot as well.
+    assert page.locator(".page-facts", has_text="torch").count() == 0
+
+
+def test_with_an_address_the_top_leads_to_copies_that_run(browser, published):
+    page = browser.new_page(viewport=PHONE)
+    page.goto((published / "notebooks/12_grad_fn.html").as_uri())
+    opener = page.locator("article .opener")
+    expect(opener.locator("time")).to_have_text(DAY)
+    links = opener.locator("a.opener-run")
+    assert [(a.inner_text(), a.get_attribute("href")) for a in links.all()] == [
+        (
+            "Run on Binder",
+            "https://mybinder.org/v2/gh/some/book/launch?urlpath=lab/tree/notebooks/12_grad_fn.ipynb",
+        ),
+        (
+            "Run on Colab",
+            "https://colab.research.google.com/github/some/book/blob/launch/notebooks/12_grad_fn.ipynb",
+        ),
+    ]
+    for link in links.all():
+        box = link.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"] and box["height"] >= 24
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    report = page.locator(".page-facts a")
+    assert (
+        report.get_attribute("href") == f"{REPOSITORY}/issues/new?title=Mistake%20in%20notebooks/12_grad_fn"
+    )
+    page.goto((published / "book/references.html").as_uri())
+    assert page.locator(".opener, .opener-run").count() == 0
+    expect(page.locator(".page-facts time")).to_have_text(DAY)
+    page.close()
+
+
+def test_without_an_address_nothing_leads_to_copies():
+    if said_on(SITE, PAGES[0]).get("canonical"):
+        pytest.skip("the site was built for an address")
+    for name in PAGES:
+        text = (SITE / f"{name}.html").read_text(encoding="utf-8")
+        assert "opener-run" not in text and "mybinder" not in text and "colab.research" not in text
