@@ -1,5 +1,6 @@
 """How the site is made slim: rules, scripts, fonts and what is done to a page's HTML."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,7 @@ PAGE = """<html data-content_root="../" data-theme="auto">
 <script>DOCUMENTATION_OPTIONS.pagename = 'a';</script>
 <link rel="icon" href="../_static/favicon.svg"/>
 <script src="../_static/searchtools.js"></script>
+<script src="../searchindex.js"></script>
 </head>
 <body><div id="pst-primary-sidebar" class="b"></div><main>
 <link rel="stylesheet" href="../_static/own.css"><script src="../_static/own.js" defer></script>
@@ -113,8 +115,11 @@ def test_a_page_loads_the_bundle_and_what_is_its_own(is_search):
         assert gone not in page
     for kept in ("favicon.svg", "own.css", "own.js"):
         assert kept in page
-    for script in ("searchtools.js", "search.js"):
-        assert (f'<script defer src="../_static/{script}"></script>' in page) is is_search
+    # What ranks stands before the index, with which a query in the address is answered at once.
+    order = ["site.js?v=0", "searchtools.js", "search_data.js", "search.js", "searchindex.js"]
+    assert (
+        re.findall(r'<script defer src="[./]*(?:_static/)?(s[^"]*)"', page) == order[: 5 if is_search else 1]
+    )
     assert bundle.rewrite(page, is_search) == page
 
 

@@ -64,13 +64,13 @@ def rewrite(text, is_search):
     root = root[1]
     head, body, tail = _parts(text)
     head = _LINK.sub(lambda m: "" if re.search(r'rel="(?:stylesheet|preload)"', m[0]) else m[0], head)
-    search = "".join(
-        f'<script defer src="{m[1]}"></script>\n'
-        for m in _SCRIPT.finditer(head)
-        if is_search and Path(m[1]).name in SEARCH
-    )
+    search = [m[1] for m in _SCRIPT.finditer(head) if is_search and Path(m[1]).name in SEARCH]
     if search:
-        search += f'<script defer src="{root}_static/search.js"></script>\n'
+        # A query in the address is answered once the index is there: what ranks must come before it.
+        index = [path for path in search if path.endswith("searchindex.js")]
+        ranking = [f"{root}_static/{name}" for name in ("search_data.js", "search.js")]
+        search = [path for path in search if path not in index] + ranking + index
+    search = "".join(f'<script defer src="{path}"></script>\n' for path in search)
     head = _OPTIONS.sub("", _SCRIPT.sub("", head))
     head += f'<link rel="stylesheet" href="{root}{CSS}?v=0">\n<script defer src="{root}{JS}?v=0"></script>\n'
     return head + search + body + _SCRIPT.sub("", tail)
