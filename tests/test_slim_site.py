@@ -139,6 +139,28 @@ def test_words_come_from_attributes_and_scripts_and_not_from_text():
     assert not {"four", "six"} & words
 
 
+def test_the_contents_for_paper_go_whole_and_alone():
+    page = (
+        '<main><div id="jb-print-docs-body" class="onlyprint"><h1>T</h1><div><div><h2>Contents</h2></div>'
+        "<nav><ul><li>a</li></ul></nav></div></div><div><nav>b</nav></div></main>"
+    )
+    assert page_html.without_printed_contents(page) == "<main><div><nav>b</nav></div></main>"
+    assert page_html.without_printed_contents("<main></main>") == "<main></main>"
+
+
+def test_code_keeps_its_text_and_the_marks_that_have_a_color():
+    code = (
+        '<div class="highlight"><pre><span></span><span class="kn">import</span><span class="w"> </span>'
+        '<span class="nn">torch</span>\n<span class="n">f</span><span class="p">(</span>'
+        '<span class="mi">1</span><span class="p">)</span>\n</pre></div>'
+    )
+    other = '<p><span class="n">x</span></p><svg><text><span class="p">y</span></text></svg>'
+    assert page_html.plain_code(code + other) == (
+        '<div class="highlight"><pre><span class="kn">import</span> torch\nf('
+        f'<span class="mi">1</span>)\n</pre></div>{other}'
+    )
+
+
 def test_the_browser_shows_what_a_button_does():
     page = page_html.native_tooltips(
         '<b class="a" data-bs-title="Mode"  data-bs-placement="bottom" data-bs-toggle="tooltip">x</b>'

@@ -119,8 +119,8 @@ def build(out, pages):
         scripts.remove("_static/design-tabs.js")
     for path, text in pages.items():
         pages[path] = rewrite(text, path.name == "search.html")
-    # The bundle of an earlier build would name what is gone.
-    named = (UNUSED_SCRIPT, "site.js")
+    # The bundle of an earlier build would name what is gone; data is all words and makes no element.
+    named = (UNUSED_SCRIPT, "site.js", "search_data.js", "errors_data.js")
     sources = [path for path in (out / "_static").rglob("*.js") if path.name not in named]
     words = words_in(pages.values(), [path.read_text(encoding="utf-8") for path in sorted(sources)])
     files = {

@@ -16,13 +16,14 @@ NAME = "search_data.js"
 # A word or two neighbors count for a page from here on: below, a page says them in passing.
 FEWEST = {1: 5, 2: 3}
 GLOSSARY, ERRORS = "book/glossary", "book/errors"
+# What the box on the index of errors searches, as tools/generated_pages.py writes it.
+MESSAGES, _BEGINNING = "_static/errors_data.js", "window.errorIndex ="
 # Catalogues say every word often.
 UNCOUNTED = (ERRORS, "book/solutions", "book/outdated_advice", "notebooks/42_error_clinic")
 _ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
 _HIDDEN = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]*>", re.DOTALL)
 _TERM = re.compile(r'<dt id="term-[^"]*">(.*?)<a class="headerlink".*?</dt>\s*<dd>(.*?)</dd>', re.DOTALL)
 _LINK = re.compile(r'href="\.\./(notebooks/\w+)\.html')
-_MESSAGES = re.compile(r'<script type="application/json" id="error-data">(.*?)</script>', re.DOTALL)
 
 
 def words_of(text, language):
@@ -85,17 +86,17 @@ def terms(glossary, language):
     return found
 
 
-def messages(errors):
+def messages(script):
     """List the messages of the index of errors.
 
     Args:
-        errors: the built page.
+        script: the text of the script that holds them.
 
     Returns:
         A list of lists: id, title, then each message.
     """
-    stored = _MESSAGES.search(errors)
-    return [[one["id"], one["title"], *one["messages"]] for one in json.loads(stored[1])] if stored else []
+    stored = json.loads(script.removeprefix(_BEGINNING))
+    return [[one["id"], one["title"], *one["messages"]] for one in stored]
 
 
 def _finish(app, exception):
@@ -108,7 +109,7 @@ def _finish(app, exception):
         "pages": names,
         "counts": count(["" if name in UNCOUNTED else plain(pages[name]) for name in names], language),
         "terms": terms(pages.get(GLOSSARY, ""), language),
-        "messages": messages(pages.get(ERRORS, "")),
+        "messages": messages((out / MESSAGES).read_text(encoding="utf-8")),
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     (out / "_static" / NAME).write_text(f"Search.data = {text}\n", encoding="utf-8")
