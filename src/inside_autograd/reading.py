@@ -1,7 +1,7 @@
 """One reading of a graph: from torch's nodes to the plain data of ``data.py``."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 
@@ -126,15 +126,13 @@ class Reading:
                 nodes.append(Node(index, name, kind, names, *_leaf_facts(leaf, leaves_alike), outputs))
                 continue
             edges = []
-            slot = 0
-            for target, input_nr in targets:
+            for slot, (target, input_nr) in enumerate(targets):
                 if target in index_of:
                     edges.append(Edge(index, slot, index_of[target], input_nr))
                 elif target is None:
                     edges.append(Edge(index, slot, None, 0, empty[slot > 0]))
                 else:
                     edges.append(Edge(index, slot, None, input_nr, PAST_LIMITS, True))
-                slot += 1
             kept: tuple[Saved, ...] = ()
             if attributes:
                 if saved:
