@@ -104,7 +104,7 @@ class Reading:
         leaves_alike: dict[tuple, tuple] = {}
         names_of, with_names = self.names_of, self.with_names
         index_of, nodes = self.index_of, []
-        unclear = []  # nodes whose outputs are told apart once all edges are known
+        unclear = []  # nodes whose outputs are told apart once all edges are known, and their metadata
         for index, (live, targets) in enumerate(zip(self.found.nodes, self.found.targets, strict=True)):
             name, kind, attributes, empty, first = classes.get(type(live)) or _class_facts(live, classes)
             metas = live._input_metadata
@@ -119,7 +119,7 @@ class Reading:
                     pass
             if outputs is None:
                 outputs = ()
-                unclear.append(index)
+                unclear.append((index, metas))
             if kind == ACCUMULATE:
                 leaf = live.variable
                 names = names_of.get(id(leaf), ())
@@ -157,21 +157,20 @@ class Reading:
             ]
         )
 
-    def _tell_outputs(self, nodes: list[Node], unclear: list[int]) -> None:
+    def _tell_outputs(self, nodes: list[Node], unclear: list[tuple[int, list]]) -> None:
         """Fill in the outputs of nodes that have several, or none, or named ones, or unusual ones."""
         if not unclear:
             return
-        several = set(unclear)
+        several = {index for index, _ in unclear}
         used = {(root.node, root.output_nr) for root in self.roots}  # by a root, or by an edge
         used |= {
             (edge.target, edge.input_nr) for node in nodes for edge in node.edges if edge.target in several
         }
         alike: dict[tuple, Output] = {}
-        for index in unclear:
-            live = self.found.nodes[index]
-            custom, named = is_custom(live), index in self.with_names
+        for index, metas in unclear:
+            custom, named = is_custom(self.found.nodes[index]), index in self.with_names
             outputs = []
-            for number, meta in enumerate(live._input_metadata):
+            for number, meta in enumerate(metas):
                 taken = (index, number) in used
                 names = tuple(self.output_names.get((index, number), ())) if named else ()
                 facts = metadata(meta)
