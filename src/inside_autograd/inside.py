@@ -7,7 +7,7 @@ from .graph import Graph
 from .modules import numbers_in, owners, shared
 from .style import shorten
 
-MOST_BOXES = 150  # in a drawing and all that its boxes hold
+MOST_BOXES = 240  # in a drawing and all that its boxes hold
 DEEPEST = 3  # boxes in boxes
 
 

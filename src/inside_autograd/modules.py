@@ -76,14 +76,27 @@ def _numbers(found: dict[int, str]) -> str:
     return f"{texts[0]}…{texts[-1]} in part"
 
 
-def numbered(level: int) -> Callable[[tuple[str, ...]], str]:
-    """Names the module on a path that holds the number ``level`` of it; "" where there is none."""
-    return lambda path: title([instance]) if (instance := instance_of(path, level)) else ""
+Name = Callable[[tuple[str, ...]], str]  # of a module on a path; "" where there is none
 
 
-def outer(depth: int) -> Callable[[tuple[str, ...]], str]:
-    """Names the module on a path that lies ``depth`` deep; "" where there is none."""
+def outer(depth: int) -> Name:
+    """Names the module on a path that lies ``depth`` deep."""
     return lambda path: ".".join(path[:depth]) if len(path) >= depth else ""
+
+
+def entry(depth: int) -> Name:
+    """Names the first entry of a list on a path; on one without any, the module ``depth`` deep."""
+
+    def name(path: tuple[str, ...]) -> str:
+        at = next((i for i in range(depth, len(path)) if path[i].isdecimal()), depth - 1)
+        return ".".join(path[: at + 1])
+
+    return name
+
+
+def numbered(level: int) -> Name:
+    """Names the module on a path that holds its number ``level``."""
+    return lambda path: title([instance]) if (instance := instance_of(path, level)) else ""
 
 
 def numbers_in(path: tuple[str, ...]) -> int:

@@ -1,10 +1,9 @@
 """Cut the order of the engine into pieces, each of which becomes one box."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from .graph import Graph
-from .modules import shared, title
+from .modules import Name, shared, title
 from .repeats import kept_apart, repeats, tokens_of
 from .series import Repeat, Run, runs, stretches
 
@@ -37,14 +36,35 @@ def _gathered(start: int, end: int, name: str = "") -> Piece:
     return Piece(start, end, name, (Repeat(start, end),))
 
 
-def cover(graph: Graph, order: list[int], paths: list, level: int, show_one: bool) -> list[Piece]:
-    """Pieces for all of the order: what repeats together, all else alone."""
-    return _Cover(graph, order, paths, show_one).part(0, len(order), level)
+def cover(
+    graph: Graph,
+    order: list[int],
+    paths: list,
+    level: int,
+    *,
+    show_one: bool = False,
+    patterns: bool = True,
+) -> list[Piece]:
+    """Pieces for all of the order: what repeats together, all else alone.
+
+    Parameters
+    ----------
+    graph, order, paths
+        The operations in the order of the engine, and the module of each.
+    level
+        Which number of the modules' paths is the first to count.
+    show_one
+        Whether one of what repeats stays alone.
+    patterns
+        Whether operations that repeat fold where their modules do not.
+    """
+    return _Cover(graph, order, paths, show_one, patterns).part(0, len(order), level)
 
 
 class _Cover:
-    def __init__(self, graph: Graph, order: list[int], paths: list, show_one: bool):
-        self.graph, self.order, self.paths, self.show_one = graph, order, paths, show_one
+    def __init__(self, graph: Graph, order: list[int], paths: list, show_one: bool, patterns: bool):
+        self.graph, self.order, self.paths = graph, order, paths
+        self.show_one, self.patterns = show_one, patterns
         self.tokens = tokens_of(graph, order)
         self.apart = kept_apart(graph)
 
@@ -112,7 +132,8 @@ class _Cover:
         """Patterns of operations that repeat, whatever their modules are called."""
         pieces: list[Piece] = []
         at = start
-        for first, period, times in repeats(self.tokens[start:end]) if end - start > 1 else []:
+        found = repeats(self.tokens[start:end]) if self.patterns and end - start > 1 else []
+        for first, period, times in found:
             begin, stop = start + first, start + first + period * times
             name = ""
             if period > 1:
@@ -158,7 +179,7 @@ class _Cover:
         return ".".join(shared(filter(None, self.paths[start:stop])))
 
 
-def modules_whole(paths: list, pieces: list[Piece], name: Callable[[tuple[str, ...]], str]) -> list[Piece]:
+def modules_whole(paths: list, pieces: list[Piece], name: Name) -> list[Piece]:
     """Join what is alone and uses parameters of one module; ``name`` gives the module of a path, or ""."""
     made: list[Piece] = []
     pending: list[Piece] = []
