@@ -13,7 +13,7 @@ from .folded_text import lines_of
 from .graph import Graph
 from .modules import entry, numbered, outer, owners, shared
 from .pieces import Piece, by_module, by_size, cover, modules_whole
-from .repeats import MOST_NAMED, run_order
+from .repeats import MOST_NAMED, kept_apart, run_order
 
 MOST_BOXES = 140
 READABLE = 60  # where a graph has more boxes, modules are boxes even where they do not repeat
@@ -108,18 +108,23 @@ def _folded(graph: Graph, order: list[int], leaves: list[int], level: int, show_
 def _ways_to_cut(graph: Graph, order: list[int], paths: list, level: int, show_one: bool) -> Iterator[tuple]:
     """Pieces that cover the order, from the finest to the coarsest, and how many boxes they may make."""
     if show_one:
-        yield MOST_BOXES, cover(graph, order, paths, level, show_one=True)
-    pieces = cover(graph, order, paths, level)
+        pieces = cover(graph, order, paths, level, show_one=True)
+        yield MOST_BOXES, pieces
+        for depth in (4, 3):
+            yield MOST_BOXES, by_module(paths, pieces, depth)
     deep = len(shared(filter(None, paths)))
+    keep = kept_apart(graph)
+    apart = {place for place, index in enumerate(order) if index in keep}
     if deep:  # the inside of a module: what its own modules are comes before how they are made
         named = cover(graph, order, paths, level, patterns=False)
         yield READABLE, named
-        yield READABLE, modules_whole(paths, named, outer(deep + 1))
+        yield READABLE, modules_whole(paths, named, outer(deep + 1), apart)
+    pieces = cover(graph, order, paths, level)
     yield READABLE, pieces
     names = [entry(deep + 1), *(numbered(level + deepest) for deepest in (3, 2, 1, 0))]
     names += [outer(deep + depth) for depth in (3, 2, 1)]
     for name in names:
-        yield READABLE, modules_whole(paths, pieces, name)
+        yield READABLE, modules_whole(paths, pieces, name, apart)
     yield MOST_BOXES, pieces
     for depth in (3, 2, 1):
         yield MOST_BOXES, by_module(paths, pieces, depth)

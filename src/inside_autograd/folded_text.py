@@ -36,9 +36,11 @@ def lines_of(graph: Graph, nodes: list[int], piece: Piece | None, inside: list[i
     if 1 < usual <= FEW:
         lines += _kinds(kinds)
     else:
-        lines.append(_count(usual, "operation") + (" each" if count else ""))
+        many = len(piece.repeats[piece.sample].modules)
+        parts = f" in {many} modules" if many > 1 else ""
+        lines.append(_count(usual, "operation") + parts + (" each" if count else ""))
     for repeat, size in zip(piece.repeats, sizes, strict=True):
-        if repeat.trimmed:
+        if repeat.trimmed and count:
             lines.append(f"{size:,} in {shorten(repeat.label, 32)}; its input needs no gradient")
     here = set(inside)
     used = {

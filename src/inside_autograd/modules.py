@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 from .graph import Graph
@@ -14,7 +15,7 @@ Instance = tuple[tuple[str, ...], str]  # of layers.3: the path with a mark in p
 
 def owners(graph: Graph, order: list[int]) -> list[tuple[str, ...]]:
     """For each operation of the order the path of the module whose parameters it reads; empty if unknown."""
-    prepared: dict[int, tuple[str, ...]] = {}  # by operations on one parameter alone, such as its transpose
+    prepared: dict[int, tuple[str, ...]] = {}  # from one parameter and nothing else, such as its transpose
     found: list[tuple[str, ...]] = []
     for index in reversed(order):
         targets = [edge.target for edge in graph.nodes[index].edges if edge.target is not None]
@@ -23,7 +24,7 @@ def owners(graph: Graph, order: list[int]) -> list[tuple[str, ...]]:
         if not leaves:
             paths = [prepared[target] for target in targets if target in prepared]
         path = shared(paths)
-        if path and len(targets) == 1:
+        if path and len(graph.nodes[index].edges) == 1:
             prepared[index] = path
         found.append(path)
     return found[::-1]
@@ -39,6 +40,7 @@ def shared(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return first[:many]
 
 
+@lru_cache(maxsize=16384)
 def instance_of(path: tuple[str, ...], level: int) -> Instance | None:
     """The module on ``path`` that holds the number ``level`` (0 is the first) of the path."""
     for i, part in enumerate(path):

@@ -65,7 +65,7 @@ class _Cover:
     def __init__(self, graph: Graph, order: list[int], paths: list, show_one: bool, patterns: bool):
         self.graph, self.order, self.paths = graph, order, paths
         self.show_one, self.patterns = show_one, patterns
-        self.tokens = tokens_of(graph, order)
+        self.tokens = tokens_of(graph, order) if patterns else []
         self.apart = kept_apart(graph)
 
     def part(self, start: int, end: int, level: int) -> list[Piece]:
@@ -179,14 +179,17 @@ class _Cover:
         return ".".join(shared(filter(None, self.paths[start:stop])))
 
 
-def modules_whole(paths: list, pieces: list[Piece], name: Name) -> list[Piece]:
-    """Join what is alone and uses parameters of one module; ``name`` gives the module of a path, or ""."""
+def modules_whole(paths: list, pieces: list[Piece], name: Name, apart: set[int]) -> list[Piece]:
+    """Join what is alone and uses parameters of one module; ``name`` gives the module of a path, or "".
+
+    ``apart`` holds the positions of what no fold may hide.
+    """
     made: list[Piece] = []
     pending: list[Piece] = []
     last = ""  # the module that the pieces before the pending ones were joined for
     for piece in pieces:
         module = ""
-        if piece.end - piece.start == 1:
+        if piece.end - piece.start == 1 and piece.start not in apart:
             pending.append(piece)
             module = name(paths[piece.start])
             if not module:

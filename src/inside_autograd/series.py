@@ -14,6 +14,7 @@ from .modules import Instance, instance_of, title
 from .repeats import LEAST_SAVED
 
 MOST_UNITS = 8  # numbers of modules that may repeat together
+MOST_SPLITS = 64  # borders that are tried between two modules
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ def runs(
     found = []
     for first, unit, times in _periodic(cores, kinds, gaps):
         one = _bordered(cores, gaps, first, unit, times)
-        if times == 1 or len(one.places) > 2:
+        if len(one.places) > 1:
             one.trimmed = _trimmed(part, cores, one)
             found.append(one)
     found = [one for one in found if one.saved >= LEAST_SAVED]
@@ -171,12 +172,13 @@ class _Part:
 
 def _periodic(cores: list[Stretch], kinds: list[int], gaps: list[tuple]) -> list[tuple[int, int, int]]:
     """``(first core, cores in a unit, times)``: units of equal cores with equal gaps, and some lone ones."""
-    last: dict[int, int] = {}
+    last: dict[object, int] = {}
     distances: Counter[int] = Counter()
     for i, kind in enumerate(kinds):
-        if kind in last:
-            distances[i - last[kind]] += 1
-        last[kind] = i
+        for one in (kind, (kind, gaps[i])):
+            if one in last:
+                distances[i - last[one]] += 1
+            last[one] = i
     found = []
     for unit in sorted(distances, key=lambda d: (-distances[d], d))[:MOST_UNITS]:
         begin = 0
@@ -216,10 +218,12 @@ def _bordered(cores: list[Stretch], gaps: list[tuple], first: int, unit: int, ti
         head, tail = gap[split:], gap[:split]
         return before[len(before) - len(head) :] == head and len(head) <= len(before), after[:split] == tail
 
-    split = max(range(len(gap) + 1), key=lambda split: (sum(whole(split)), -split))
+    splits = range(min(len(gap), MOST_SPLITS) + 1)
+    # A last repeat may lack something, for example what its input does not need; a first one may not.
+    split = max(splits, key=lambda split: (sum(whole(split)), whole(split)[0], -split))
     places = [core.start - len(gap) + split for core in cores[first : last + 1 : unit]]
     places.append(cores[last].end + split)
-    if times > 1 and not whole(split)[0]:
+    if not whole(split)[0]:
         places.pop(0)
         first += unit
     if times > 1 and not whole(split)[1]:
@@ -251,6 +255,8 @@ def _trimmed(part: _Part, cores: list[Stretch], found: _Found) -> int | None:
     stop = following[-1].end
     here = [part.graph.nodes[i] for i in part.order[end:stop]]
     if len(here) >= end - start or any(node.index in part.apart for node in here):
+        return None
+    if any(edge.cut for node in here for edge in node.edges):
         return None
     whole = [part.graph.nodes[i] for i in part.order[start:end]]
     if _empty_slots(here) <= _empty_slots(whole):
