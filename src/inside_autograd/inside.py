@@ -34,9 +34,9 @@ def _insides(folded: Folded, users: dict, room: list[int], depth: int) -> tuple[
     for number, box in enumerate(folded.boxes):
         if not box.around and box.repeats and len(box.repeats[box.sample][1]) > 1 and depth:
             view = _view(folded, number, users)
-            many = sum(not inner.around for inner in view.boxes)
-            if many <= room[0] and many > 1:
-                room[0] -= many
+            shown = [inner for inner in view.boxes if not inner.around]
+            if len(shown) <= room[0] and (len(shown) > 1 or len(shown[0].repeats) > 1):
+                room[0] -= len(shown)
                 found.append((number, view))
     return tuple(Inside(number, view, _insides(view, users, room, depth - 1)) for number, view in found)
 
