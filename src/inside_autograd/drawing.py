@@ -26,6 +26,7 @@ class Drawing:
 
     ``drawing.svg`` is the text of the SVG, ``drawing.save("graph.svg")`` writes it to a file,
     ``print(drawing)`` gives the graph as text, and ``drawing.graph`` is the graph itself.
+    ``drawing.panels`` are the drawings of what folded boxes hold.
 
     Examples
     --------
@@ -110,7 +111,9 @@ def draw(
         Whether to show what each node keeps for its backward formula.
     fold
         Whether what repeats is folded into counted boxes. By default that is done where there are
-        more than ``fold_above`` nodes.
+        more than ``fold_above`` nodes. With ``params``, modules that are alike are one box, named by
+        their numbers: ``layers.0…11 ×12``. In a notebook or on a page a click on a box, or Enter,
+        opens a drawing of what one of them holds; the file shows it below.
     fold_above
         The number of nodes above which a graph is folded.
     max_path, max_nodes
