@@ -9,7 +9,9 @@ from functools import cache
 from xml.etree import ElementTree
 
 from graphs import random_graph
-from inside_autograd import Drawing, Graph, draw
+from inside_autograd import Graph, draw
+from inside_autograd.drawing import Drawing
+from inside_autograd.panels import Panel
 from shapes import SHAPES
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,7 +43,17 @@ def drawn(name: str, saved: bool = False) -> Drawing:
 
 @cache
 def seen(name: str, saved: bool = False) -> Shown:
-    return read(drawn(name, saved).svg)
+    return read(drawn(name, saved).picture.svg(alone=True))
+
+
+def panels_of(drawing: Drawing) -> list[Panel]:
+    """All panels of a drawing, those of boxes in boxes too."""
+    found, waiting = [], list(drawing.panels)
+    while waiting:
+        panel = waiting.pop(0)
+        found.append(panel)
+        waiting += panel.panels
+    return found
 
 
 def read(svg: str) -> Shown:

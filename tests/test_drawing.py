@@ -17,18 +17,31 @@ from graphs import graph_of
 from inside_autograd import Graph, draw
 from inside_autograd.graph import Cut, Edge, Node, Root
 from inside_autograd.style import COLORS, shorten, text_width
-from pictures import CAPTURED, SVG, captured, drawn, read, seen
+from pictures import CAPTURED, SVG, captured, drawn, panels_of, read, seen
 from shapes import SHAPES
 
 HERE = Path(__file__).parent
 PICTURES = [pytest.param(name, saved, id=f"{name}-saved" if saved else name)
             for name in CAPTURED for saved in (False, True)]  # fmt: skip
+PANELED = ["encoder_layers", "unrolled_cells", "chain_4000"]
 PICTURES += [pytest.param(f"random{seed}", False, id=f"random{seed}") for seed in range(12)]
 
 
 @pytest.mark.parametrize(("name", "saved"), PICTURES)
 def test_nothing_covers_anything_else(name, saved):
-    shown = seen(name, saved)
+    check_apart(seen(name, saved))
+
+
+@pytest.mark.parametrize("name", PANELED)
+@pytest.mark.parametrize("saved", [False, True])
+def test_nothing_covers_anything_else_in_panels(name, saved):
+    drawing = drawn(name, saved)
+    for panel in panels_of(drawing):
+        check_apart(read(panel.picture.svg(alone=True)))
+        check_texts(read(panel.picture.svg(alone=True)))
+
+
+def check_apart(shown):
     boxes = shown.boxes
     for a, b in ((a, b) for i, a in enumerate(boxes) for b in list(boxes)[:i]):
         (l1, t1, r1, b1), (l2, t2, r2, b2) = boxes[a], boxes[b]
@@ -49,7 +62,10 @@ def test_nothing_covers_anything_else(name, saved):
 
 @pytest.mark.parametrize(("name", "saved"), PICTURES)
 def test_texts_fit_into_their_boxes(name, saved):
-    shown = seen(name, saved)
+    check_texts(seen(name, saved))
+
+
+def check_texts(shown):
     for group in shown.root.iter(SVG + "g"):
         if key := group.get("data-n"):
             left, top, right, bottom = shown.boxes[key]

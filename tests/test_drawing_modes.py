@@ -8,6 +8,7 @@ from importlib.metadata import files
 import pytest
 from playwright.sync_api import sync_playwright
 
+from inside_autograd.drawing import html as html_of
 from pictures import CAPTURED, drawn
 
 LIGHT, DARK = "rgb(242, 244, 248)", "rgb(37, 43, 53)"  # how an operation's box is filled
@@ -93,9 +94,9 @@ def test_a_file_looks_as_the_drawing_in_a_page(browser, system):
         classes = frozenset(re.findall('class="([^"]*)"', drawing.picture.body))
         of_classes.setdefault(classes, (name, drawing))
     for name, drawing in of_classes.values():
-        page.set_content(drawing._repr_html_())
+        page.set_content(html_of(drawing.picture))
         in_page = page.evaluate(STYLES)
-        page.set_content(drawing.svg)
+        page.set_content(drawing.picture.svg(alone=True))
         assert page.evaluate(STYLES) == in_page, name
     assert len(of_classes) > 10
     page.close()

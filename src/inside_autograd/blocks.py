@@ -182,7 +182,9 @@ def _node_title(node: Node) -> str:
 
 
 def folded_block(box: Box) -> Block:
-    """The box of several nodes."""
+    """The box of several nodes, or the tag of what lies around a part."""
+    if box.around:
+        return Block(f"o{min(box.members)}", "root", [("", box.lines[0])])
     lines = [("b", box.lines[0])] + [("s", line) for line in box.lines[1:]]
     first, last = min(box.members), max(box.members)
     return Block(f"{first}", "op", lines, f"{len(box.members):,} nodes, from {first} to {last}", stacked=True)

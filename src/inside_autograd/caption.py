@@ -12,9 +12,11 @@ def legend(scene: Scene) -> list[tuple[str, str]]:
     kinds = {block.kind for block in scene.blocks}
     slots = [slot for block in scene.blocks for slot in block.slots]
     ports = [port for block in scene.blocks for port in block.ports]
-    found = [("arrow", "gradients flow down: from the output to the leaves")]
-    if "accumulate" in kinds:
-        found.append(("leaf", "a leaf: its node adds to .grad"))
+    found = []
+    if not scene.folded.part:  # the drawing around it says that
+        found.append(("arrow", "gradients flow down: from the output to the leaves"))
+        if "accumulate" in kinds:
+            found.append(("leaf", "a leaf: its node adds to .grad"))
     if any(slot.text for slot in slots):
         found.append(("slots", "place in next_functions"))
     if any(port.text[:1].isdigit() for port in ports):
@@ -28,7 +30,9 @@ def legend(scene: Scene) -> list[tuple[str, str]]:
     if any(wire.kind == "saved" for wire in scene.wires):
         found.append(("saved", "the saved tensor is this leaf"))
     if any(block.stacked for block in scene.blocks):
-        found.append(("folded", f"folded: {len(scene.folded.graph):,} nodes in all, fold=False draws each"))
+        part = scene.folded.part
+        all_nodes = f"folded: {len(scene.folded.graph):,} nodes in all, fold=False draws each"
+        found.append(("folded", "folded" if part else all_nodes))
     return found
 
 
@@ -53,6 +57,8 @@ def _some(things: Iterable[str], most: int) -> str:
 
 def describe(scene: Scene, title: str | None) -> tuple[str, str]:
     """Title and description of the drawing, in words."""
+    if scene.folded.part:
+        return scene.folded.part, _describe_part(scene)
     graph = scene.folded.graph
     roots = [root for root in graph.roots if root.node is not None]
     names = _some([root.path or "the output" for root in roots], 3)
@@ -62,7 +68,8 @@ def describe(scene: Scene, title: str | None) -> tuple[str, str]:
         f"{_count(len(graph), 'node')} and {_count(len(edges), 'edge')}; gradients flow from top to bottom."
     ]
     if len(scene.folded.boxes) < len(graph):
-        said.append(f"Folded into {_count(len(scene.folded.boxes), 'box')}.")
+        heads = [box.lines[0] for box in scene.folded.boxes if box.folded]
+        said.append(f"Folded into {_count(len(scene.folded.boxes), 'box')}: {_some(heads, 6)}.")
     starts = [
         f"{root.path or 'the output'} {shape_text(root.shape, root.dtype)}".strip()
         + f" from {graph.nodes[root.node].name}"
@@ -95,6 +102,23 @@ def describe(scene: Scene, title: str | None) -> tuple[str, str]:
         said.append(_sentence(str(graph.cut)))
     said += [_sentence(line) for line in notes(scene)]
     return name, " ".join(said)
+
+
+def _describe_part(scene: Scene) -> str:
+    """What is in a folded box, and what is around it."""
+    graph, boxes = scene.folded.graph, scene.folded.boxes
+    inside = [box for box in boxes if not box.around]
+    many = sum(len(box.members) for box in inside)
+    said = [f"{_count(many, 'node')}; gradients flow from top to bottom."]
+    if any(box.folded for box in inside):
+        heads = [box.lines[0] for box in inside if box.folded]
+        said.append(f"Folded into {_count(len(inside), 'box')}: {_some(heads, 6)}.")
+    tags = [box.lines[0] for box in boxes if box.around]
+    said += [_sentence(tag) for tag in tags[:8]]
+    leaves = [graph.nodes[i] for box in inside for i in box.members if graph.nodes[i].is_leaf]
+    names = [f"{', '.join(n.names) or 'unnamed'} {shape_text(n.shape, n.dtype)}".strip() for n in leaves]
+    said.append(f"Leaves: {_some(names, 8)}." if names else "No leaves.")
+    return " ".join(said)
 
 
 def _sentence(text: str) -> str:

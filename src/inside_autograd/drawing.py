@@ -7,10 +7,10 @@ from urllib.parse import quote
 from .fold import fold as fold_graph
 from .fold import unfolded
 from .graph import MAX_NODES, MAX_PATH, Graph
-from .layout import lay_out
+from .panels import CSS as PANEL_CSS
+from .panels import SHRINK, Panel, draw_folded, panels, size, stage, with_panels
 from .reading import collector_paused
-from .scene import build
-from .svg import Picture, render
+from .svg import Picture
 
 # The site's theme puts a light box behind outputs in dark mode; its Bootstrap hides [hidden] for good.
 FRAME_CSS = (
@@ -18,7 +18,6 @@ FRAME_CSS = (
     'html[data-theme="dark"] .bd-content div.cell_output .text_html.text_html:has(.ag-frame)'
     "{background:none;padding:0}"
 )
-SHRINK = 0.85  # how far a wide drawing shrinks before its frame scrolls
 FOCUS_ABOVE = 640  # px: a page's column is about 700 px wide; what fits into it needs no tab stop
 
 
@@ -27,6 +26,7 @@ class Drawing:
 
     ``drawing.svg`` is the text of the SVG, ``drawing.save("graph.svg")`` writes it to a file,
     ``print(drawing)`` gives the graph as text, and ``drawing.graph`` is the graph itself.
+    ``drawing.panels`` are the drawings of what folded boxes hold.
 
     Examples
     --------
@@ -40,14 +40,19 @@ class Drawing:
     #1  AccumulateGrad  x  () float32
     """
 
-    def __init__(self, graph: Graph, picture: Picture):
+    def __init__(self, graph: Graph, picture: Picture, panels: tuple[Panel, ...] = ()):
         self.graph = graph
         self.picture = picture
+        self.panels = panels
 
     @property
     def svg(self) -> str:
-        """The drawing as a standalone SVG file, light or dark as the reader's system is."""
-        return self.picture.svg(alone=True)
+        """The drawing as a standalone SVG file, light or dark as the reader's system is.
+
+        What folded boxes hold stands below it.
+        """
+        whole = with_panels(self.picture, self.panels) if self.panels else self.picture
+        return whole.svg(alone=True)
 
     def save(self, path: str | Path) -> None:
         """Write the drawing to ``path``, an ``.svg`` file.
@@ -75,7 +80,7 @@ class Drawing:
         return f"<Drawing of {len(self.graph):,} nodes>"
 
     def _repr_html_(self) -> str:
-        return html(self.picture)
+        return html(self.picture, self.panels)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return {"text/html": self._repr_html_(), "image/svg+xml": self.svg, "text/plain": str(self)}
@@ -106,7 +111,9 @@ def draw(
         Whether to show what each node keeps for its backward formula.
     fold
         Whether what repeats is folded into counted boxes. By default that is done where there are
-        more than ``fold_above`` nodes.
+        more than ``fold_above`` nodes. With ``params``, modules that are alike are one box, named by
+        their numbers: ``layers.0…11 ×12``. In a notebook or on a page a click on a box, or Enter,
+        opens a drawing of what one of them holds; the file shows it below.
     fold_above
         The number of nodes above which a graph is folded.
     max_path, max_nodes
@@ -141,20 +148,24 @@ def draw(
         raise ValueError("fold_above must be at least 1; fold=True folds any graph.")
     if fold is None:
         fold = len(graph) > fold_above
-    return Drawing(graph, picture(graph, saved=saved, fold=fold, title=title))
+    with collector_paused():
+        folded = fold_graph(graph) if fold else unfolded(graph)
+        return Drawing(graph, draw_folded(folded, saved, title), panels(folded, saved) if fold else ())
 
 
 def picture(
     graph: Graph, *, saved: bool = False, fold: bool = False, title: str | None = None, room: int = 0
 ) -> Picture:
-    """Fold, lay out and render ``graph``; parameters as of ``draw``, ``room`` as of ``render``."""
+    """Fold, lay out and render ``graph``; parameters as of ``draw``, ``room`` as of ``render``.
+
+    Of what repeats one stays unfolded, for nothing opens in this picture.
+    """
     with collector_paused():
-        scene = build(fold_graph(graph) if fold else unfolded(graph), saved)
-        layout = lay_out(scene.items, [wire.link for wire in scene.wires], scene.layers)
-        return render(scene, layout, title, room=room)
+        folded = fold_graph(graph, show_one=True) if fold else unfolded(graph)
+        return draw_folded(folded, saved, title, room)
 
 
-def html(picture: Picture) -> str:
+def html(picture: Picture, panels: tuple[Panel, ...] = ()) -> str:
     """The drawing for a page: inline SVG that follows the page's dark mode, in a frame that scrolls.
 
     JupyterLab strips the SVG and the style of a notebook that it does not trust, but keeps the SVG's
@@ -165,12 +176,14 @@ def html(picture: Picture) -> str:
     focus = ""
     if width * SHRINK > FOCUS_ABOVE:
         focus = ' tabindex="0" role="region" aria-label="Drawing, scrolls sideways"'
-    size = f"width:100%;min-width:{round(width * SHRINK)}px;max-width:{width}px;height:auto;display:block"
-    svg = picture.svg().replace('<svg class="ag"', f'<svg class="ag" style="{size}"', 1)
+    svg = picture.svg().replace('<svg class="ag"', f'<svg class="ag" style="{size(picture)}"', 1)
+    css = FRAME_CSS
+    if panels:
+        svg, css = stage(picture, panels, svg), css + PANEL_CSS
     uri = "data:image/svg+xml," + quote(picture.svg(alone=True).strip(), safe=" /:=;,()'!*?@$-_.~")
     alt = escape(f"{picture.title}. {picture.description}")
     return (
         f'<div class="ag-frame" style="max-width:100%;overflow-x:auto"{focus}>'
-        f'<style>{FRAME_CSS}</style><div class="ag-live" hidden="hidden">{svg}</div>'
+        f'<style>{css}</style><div class="ag-live" hidden="hidden">{svg}</div>'
         f'<img class="ag-still" alt="{alt}" src="{uri}"></div>'
     )

@@ -1,19 +1,22 @@
-"""Fold a large graph: what repeats becomes one counted box.
+"""Fold a large graph: what repeats becomes one counted box, as a person would draw it.
 
-The nodes are taken in the order in which the engine could run them. A run of nodes in that order
-that repeats one pattern is folded; so is, where there is no other way, a run that does not. Because
-every box holds neighbors in an order of the graph, the boxes have an order too: no cycle can arise.
-Leaves lead nowhere, so they may go into any box.
+The nodes are taken in the order in which the engine could run them. Modules of a series that are
+alike and follow each other are one box; so is a run of nodes that repeats one pattern, and, where
+there is no other way, a run that does not. Because every box holds neighbors in an order of the
+graph, the boxes have an order too: no cycle can arise. Leaves lead nowhere, so they may go into any box.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .folded_text import lines_of
 from .graph import Graph
-from .repeats import MOST_NAMED, repeats, run_order, tokens_of
+from .modules import entry, numbered, outer, owners, shared
+from .pieces import Piece, by_module, by_size, cover, modules_whole
+from .repeats import MOST_NAMED, kept_apart, run_order
 
 MOST_BOXES = 140
-LONGEST_PATTERN = 4  # longer patterns are shown once, next to the box with the rest
+READABLE = 60  # where a graph has more boxes, modules are boxes even where they do not repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +29,37 @@ class Box:
         Indices of the nodes it stands for.
     lines
         What a folded box holds, in words; empty for a single node.
+    repeats
+        For a folded box of operations: each repeat as (label, its operations in the order of the engine).
+        A box that does not repeat has one.
+    sample
+        Which of the repeats shows what all of them hold.
+    around
+        Whether it only says, in a drawing of what a box holds, where an arrow comes from or goes to.
     """
 
     members: tuple[int, ...]
     lines: tuple[str, ...] = ()
+    repeats: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    sample: int = 0
+    around: bool = False
 
     @property
     def folded(self) -> bool:
-        return len(self.members) > 1
+        return bool(self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A graph seen through boxes. ``box_of[i]`` is the box that holds node i."""
+    """A graph seen through boxes. ``box_of[i]`` is the box that holds node i; ``None``: it is not shown.
+
+    ``part`` names what is shown where that is not the whole graph.
+    """
 
     graph: Graph
     boxes: tuple[Box, ...]
-    box_of: tuple[int, ...]
+    box_of: tuple[int | None, ...]
+    part: str = ""
 
 
 def unfolded(graph: Graph) -> Folded:
@@ -50,95 +67,116 @@ def unfolded(graph: Graph) -> Folded:
     return Folded(graph, tuple(Box((i,)) for i in range(len(graph))), tuple(range(len(graph))))
 
 
-def fold(graph: Graph) -> Folded:
+def fold(graph: Graph, show_one: bool = False) -> Folded:
     """Fold what repeats, so that there are at most ``MOST_BOXES`` boxes.
 
-    The first try shows long patterns once in full; the next folds them whole; the last gathers what
-    does not repeat by the module whose parameters it uses, then by even parts.
+    Parameters
+    ----------
+    graph
+        What to fold.
+    show_one
+        Whether one of what repeats stays unfolded, beside the box with the others.
+
+    Notes
+    -----
+    Where many boxes are left, what does not repeat is gathered too: by the numbered module whose
+    parameters it uses, then by any module, then by even parts.
     """
     order = run_order(graph)
-    runs = repeats(tokens_of(graph, order))
-    folded = unfolded(graph)
-    for cut in _ways_to_cut(graph, order, runs):
-        folded = _gather(graph, order, cut)
-        if len(folded.boxes) <= MOST_BOXES:
+    leaves = [leaf.index for leaf in graph.leaves]
+    boxes, box_of = _folded(graph, order, leaves, 0, show_one)
+    return Folded(graph, boxes, tuple(box_of))
+
+
+def fold_part(graph: Graph, order: list[int], level: int) -> tuple[tuple[Box, ...], list[int | None]]:
+    """Boxes for some operations of a graph and the leaves they use, and the box of each node.
+
+    ``level`` is how many numbers of the modules' names are the same in all of them.
+    """
+    return _folded(graph, order, [], level, False)
+
+
+def _folded(graph: Graph, order: list[int], leaves: list[int], level: int, show_one: bool):
+    """``leaves`` are shown whether or not an operation of the order uses them."""
+    for most, pieces in _ways_to_cut(graph, order, owners(graph, order), level, show_one):
+        boxes, box_of = _gather(graph, order, leaves, pieces)
+        if len(boxes) <= most:
             break
-    return folded
+    return boxes, box_of
 
 
-def _ways_to_cut(graph: Graph, order: list[int], runs: list[tuple[int, int, int]]):
-    """Lists of ``(start, end, pattern length)`` that cover the order, from the finest to the coarsest."""
-    for show_first in (True, False):
-        cut, at = [], 0
-        for start, period, times in runs:
-            end = start + period * times
-            if show_first and period > LONGEST_PATTERN:
-                start += period
-            cut += [(i, i + 1, 1) for i in range(at, start)]
-            cut.append((start, end, period))
-            at = end
-        cut += [(i, i + 1, 1) for i in range(at, len(order))]
-        yield cut
+def _ways_to_cut(graph: Graph, order: list[int], paths: list, level: int, show_one: bool) -> Iterator[tuple]:
+    """Pieces that cover the order, from the finest to the coarsest, and how many boxes they may make."""
+    if show_one:
+        pieces = cover(graph, order, paths, level, show_one=True)
+        yield MOST_BOXES, pieces
+        for depth in (4, 3):
+            yield MOST_BOXES, by_module(paths, pieces, depth)
+    deep = len(shared(filter(None, paths)))
+    keep = kept_apart(graph)
+    apart = {place for place, index in enumerate(order) if index in keep}
+    if deep:  # the inside of a module: what its own modules are comes before how they are made
+        named = cover(graph, order, paths, level, patterns=False)
+        yield READABLE, named
+        yield READABLE, modules_whole(paths, named, outer(deep + 1), apart)
+    pieces = cover(graph, order, paths, level)
+    yield READABLE, pieces
+    names = [entry(deep + 1), *(numbered(level + deepest) for deepest in (3, 2, 1, 0))]
+    names += [outer(deep + depth) for depth in (3, 2, 1)]
+    for name in names:
+        yield READABLE, modules_whole(paths, pieces, name, apart)
+    yield MOST_BOXES, pieces
     for depth in (3, 2, 1):
-        yield _by_module(graph, order, depth, cut)
+        yield MOST_BOXES, by_module(paths, pieces, depth)
     for most in (60, 30, 12):
-        size = -(-len(order) // most)
-        yield [(i, min(i + size, len(order)), 0) for i in range(0, len(order), size)]
+        yield MOST_BOXES, by_size(len(order), most)
 
 
-def _by_module(graph: Graph, order: list[int], depth: int, cut: list) -> list[tuple[int, int, int]]:
-    """Join neighboring parts that use parameters of one module, down to ``depth`` dots in the name."""
-    joined: list[tuple[int, int, int]] = []
-    current = None
-    for start, end, period in cut:
-        leaves = (
-            graph.nodes[e.target]
-            for i in order[start:end]
-            for e in graph.nodes[i].edges
-            if e.target is not None
-        )
-        names = [leaf.names[0] for leaf in leaves if leaf.is_leaf and leaf.names]
-        module = ".".join(names[0].split(".")[:-1][:depth]) if names else None
-        single = end - start == 1
-        if joined and single and (module is None or module == current) and joined[-1][2] in (0, 1):
-            joined[-1] = (joined[-1][0], end, 0)
-        else:
-            joined.append((start, end, period))
-        current = module or current
-    return joined
-
-
-def _gather(graph: Graph, order: list[int], cut: list[tuple[int, int, int]]) -> Folded:
-    """Make the boxes: the parts of the order, then the leaves."""
-    box_of = [-1] * len(graph)
-    groups = []
-    for start, end, period in cut:
-        for i in order[start:end]:
+def _gather(
+    graph: Graph, order: list[int], leaves: list[int], pieces: list[Piece]
+) -> tuple[tuple[Box, ...], list[int | None]]:
+    """Make the boxes: the pieces of the order, then the leaves."""
+    box_of: list[int | None] = [None] * len(graph)
+    groups: list[tuple[list[int], Piece | None]] = []
+    for piece in pieces:
+        nodes = order[piece.start : piece.end]
+        for i in nodes:
             box_of[i] = len(groups)
-        groups.append((list(order[start:end]), period))
-    users: dict[int, set[int]] = {leaf.index: set() for leaf in graph.leaves}
-    for edge in graph.edges:
-        if edge.target in users:
-            users[edge.target].add(box_of[edge.source])
-    shared: dict[tuple, list[int]] = {}
+        groups.append((nodes, piece))
+    users: dict[int, set[int]] = {leaf: set() for leaf in leaves}
+    for i in order:
+        for edge in graph.nodes[i].edges:
+            if edge.target is not None and graph.nodes[edge.target].is_leaf:
+                users.setdefault(edge.target, set()).add(box_of[i])
+    together: dict[tuple, list[int]] = {}
     roots = {root.node for root in graph.roots}
-    for leaf, boxes in users.items():
+    for leaf, boxes in sorted(users.items()):
         if len(boxes) == 1 and len(groups[min(boxes)][0]) > 1 and leaf not in roots:
             box_of[leaf] = min(boxes)
         else:
             key = (leaf,) if leaf in roots and len(roots) <= MOST_NAMED else tuple(sorted(boxes))
-            shared.setdefault(key, []).append(leaf)
-    crowded = len(groups) + sum(map(len, shared.values())) > MOST_BOXES
-    for leaves in shared.values():
-        for part in [leaves] if len(leaves) > (1 if crowded else 6) else [[leaf] for leaf in leaves]:
+            together.setdefault(key, []).append(leaf)
+    crowded = len(groups) + sum(map(len, together.values())) > MOST_BOXES
+    for some in together.values():
+        for part in [some] if len(some) > (1 if crowded else 6) else [[leaf] for leaf in some]:
             for leaf in part:
                 box_of[leaf] = len(groups)
-            groups.append((part, 1))
+            groups.append((part, None))
     members: list[list[int]] = [[] for _ in groups]
     for i, box in enumerate(box_of):
-        members[box].append(i)
+        if box is not None:
+            members[box].append(i)
     boxes = []
-    for (nodes, period), inside in zip(groups, members, strict=True):
-        lines = () if len(inside) == 1 else lines_of(graph, nodes, period, inside)
-        boxes.append(Box(tuple(inside), lines))
-    return Folded(graph, tuple(boxes), tuple(box_of))
+    for (nodes, piece), inside in zip(groups, members, strict=True):
+        if len(inside) == 1:
+            boxes.append(Box(tuple(inside)))
+            continue
+        repeats, sample = (), 0
+        if piece is not None:
+            repeats = tuple(
+                (repeat.label or piece.title, tuple(order[repeat.start : repeat.end]))
+                for repeat in piece.repeats
+            )
+            sample = piece.sample
+        boxes.append(Box(tuple(inside), lines_of(graph, nodes, piece, inside), repeats, sample))
+    return tuple(boxes), box_of

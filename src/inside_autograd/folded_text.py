@@ -4,12 +4,74 @@ import re
 from collections import Counter
 
 from .graph import Graph
+from .modules import shared
+from .pieces import Piece
+from .style import shorten
+
+FEW = 4  # as many operations of a box with a title are listed
 
 
-def lines_of(graph: Graph, nodes: list[int], period: int, inside: list[int]) -> tuple[str, ...]:
-    """What a folded box says: how often which operations, and which parameters."""
-    names = Counter(graph.nodes[i].name for i in (nodes[:period] if period else nodes))
-    times = len(nodes) // period if period else 1
+def lines_of(graph: Graph, nodes: list[int], piece: Piece | None, inside: list[int]) -> tuple[str, ...]:
+    """The lines of a folded box.
+
+    Parameters
+    ----------
+    graph
+        Where the nodes are from.
+    nodes
+        The operations of the box in the order of the engine, or leaves alone.
+    piece
+        How they repeat; ``None`` for leaves and for a single operation.
+    inside
+        All nodes of the box, leaves of its operations included.
+    """
+    if piece is None or not piece.title:
+        return _plain(graph, nodes, piece, inside)
+    sizes = [repeat.end - repeat.start for repeat in piece.repeats]
+    usual = sizes[piece.sample]
+    count = f" ×{len(sizes):,}{' steps' if piece.steps else ''}" if len(sizes) > 1 else ""
+    lines = [shorten(piece.title, 48) + count]
+    place = piece.repeats[piece.sample].start - piece.start
+    kinds = Counter(graph.nodes[i].name for i in nodes[place : place + usual])
+    if 1 < usual <= FEW:
+        lines += _kinds(kinds)
+    else:
+        many = len(piece.repeats[piece.sample].modules)
+        parts = f" in {many} modules" if many > 1 else ""
+        lines.append(_count(usual, "operation") + parts + (" each" if count else ""))
+    for repeat, size in zip(piece.repeats, sizes, strict=True):
+        if repeat.trimmed and count:
+            lines.append(f"{size:,} in {shorten(repeat.label, 32)}; its input needs no gradient")
+    here = set(inside)
+    used = {
+        edge.target
+        for i in nodes[place : place + usual]
+        for edge in graph.nodes[i].edges
+        if edge.target in here and graph.nodes[edge.target].is_leaf
+    }
+    if used:
+        times = ", the same at each step" if piece.steps else " each" if count else ""
+        lines.append(f"→ {_count(len(used), 'parameter')}{times}")
+    return tuple(lines)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _kinds(names: Counter) -> list[str]:
+    shown = [name if many == 1 else f"{name} ×{many:,}" for name, many in names.items()]
+    return shown if len(shown) <= 5 else [*shown[:4], f"and {len(shown) - 4} other kinds"]
+
+
+def _plain(graph: Graph, nodes: list[int], piece: Piece | None, inside: list[int]) -> tuple[str, ...]:
+    """Without a title: what there is, how often, and the parameters by name."""
+    times = len(piece.repeats) if piece and len(piece.repeats) > 1 else 1
+    period = len(nodes) // times
+    if piece is None:
+        period = 1
+        times = len(nodes)
+    names = Counter(graph.nodes[i].name for i in nodes[:period])
     if times == 1 and period != 1:
         head = f"{len(nodes):,} operations"
     elif len(names) == 1 and period == 1:
@@ -18,8 +80,7 @@ def lines_of(graph: Graph, nodes: list[int], period: int, inside: list[int]) -> 
         head = f"{period} operations ×{times:,}"
     lines = [head]
     if len(names) > 1 or period != 1:
-        shown = [name if many == 1 else f"{name} ×{many:,}" for name, many in names.items()]
-        lines += shown if len(shown) <= 5 else [*shown[:4], f"and {len(shown) - 4} other kinds"]
+        lines += _kinds(names)
     here = set(inside)
     if graph.nodes[nodes[0]].is_leaf:
         return (*lines, *_series([name for i in nodes for name in graph.nodes[i].names[:1]]))
@@ -29,7 +90,7 @@ def lines_of(graph: Graph, nodes: list[int], period: int, inside: list[int]) -> 
         for edge in graph.nodes[i].edges:
             if edge.target in here and graph.nodes[edge.target].is_leaf and edge.target not in leaves:
                 leaves.add(edge.target)
-                key = (place % period if period else place, edge.slot)
+                key = (place % period, edge.slot)
                 roles.setdefault(key, []).extend(graph.nodes[edge.target].names[:1])
     if not leaves:
         return tuple(lines)
@@ -38,19 +99,9 @@ def lines_of(graph: Graph, nodes: list[int], period: int, inside: list[int]) -> 
         return (*lines, f"→ {len(leaves):,} unnamed leaves" if len(leaves) > 1 else "→ 1 unnamed leaf")
     if len(named) <= 3:
         return (*lines, *("→ " + _between(names) for names in named))
-    ends = [_module([names[end] for names in named]) for end in (0, -1)]
+    ends = [".".join(shared(tuple(names[end].split(".")[:-1]) for names in named)) for end in (0, -1)]
     inside_of = f" in {_between(ends)}" if all(ends) else ""
     return (*lines, f"→ {len(leaves):,} parameters{inside_of}")
-
-
-def _module(names: list[str]) -> str:
-    """The dotted prefix that all names share."""
-    shared = []
-    for parts in zip(*(name.split(".")[:-1] for name in names), strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return ".".join(shared)
 
 
 def _series(names: list[str]) -> list[str]:

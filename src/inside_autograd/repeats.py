@@ -31,20 +31,24 @@ def run_order(graph: Graph) -> list[int]:
     return order
 
 
-def tokens_of(graph: Graph, order: list[int]) -> list[int]:
-    """A number for each node: equal numbers for nodes of the same name with the same kinds of inputs."""
-    roots = {root.node for root in graph.roots}
+def kept_apart(graph: Graph) -> set[int]:
+    """Nodes that no fold may hide: outputs, and what carries a name of its own, while they are few."""
+    roots = {root.node for root in graph.roots if root.node is not None}
     named = {node.index for node in graph.nodes if any(output.names for output in node.outputs)}
-    alone = (roots if len(roots) <= MOST_NAMED else set()) | (named if len(named) <= MOST_NAMED else set())
+    return (roots if len(roots) <= MOST_NAMED else set()) | (named if len(named) <= MOST_NAMED else set())
+
+
+def tokens_of(graph: Graph, order: list[int]) -> list[int]:
+    """A number for each node: equal numbers for nodes of the same name that read leaves in the same slots."""
+    apart = kept_apart(graph)
     numbers: dict[object, int] = {}
     tokens = []
     for index in order:
         node = graph.nodes[index]
         inputs = tuple(
-            "cut" if e.cut else None if e.target is None else graph.nodes[e.target].is_leaf
-            for e in node.edges
+            "cut" if e.cut else e.target is not None and graph.nodes[e.target].is_leaf for e in node.edges
         )
-        key = index if index in alone else (node.name, node.kind, inputs)
+        key = index if index in apart else (node.name, node.kind, inputs)
         tokens.append(numbers.setdefault(key, len(numbers)))
     return tokens
 

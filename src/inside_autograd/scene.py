@@ -124,7 +124,7 @@ class _Builder:
             block = self.blocks[number]
             for item in self.graph.nodes[box.members[0]].saved:
                 leaf = next((leaf_of[name] for name in item.names if name in leaf_of), None)
-                if leaf is not None and item.role == "leaf":
+                if self._box(leaf) is not None and item.role == "leaf":
                     dotted.append((number, self._box(leaf), len(block.rows)))
                     block.lanes += 1
                 block.rows.append((item.state, self._saved_text(item)))

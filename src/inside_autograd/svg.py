@@ -31,7 +31,7 @@ class Picture:
     boxes
         For each value of ``data-n``: ``(x, y, width, height)`` of the box, in px.
     key_of
-        For each node of the graph, the ``data-n`` of the box that shows it.
+        For each node of the graph, the ``data-n`` of the box that shows it; "" if none does.
     """
 
     body: str
@@ -99,7 +99,7 @@ def render(scene: Scene, layout: Layout, title: str | None = None, *, room: int 
         )
         for i, block in enumerate(scene.blocks)
     }
-    keys = tuple(scene.blocks[box].key for box in scene.folded.box_of)
+    keys = tuple("" if box is None else scene.blocks[box].key for box in scene.folded.box_of)
     body = "".join(parts) + lower
     return Picture(body, max(width, layout.width), height, name, description, boxes, keys)
 
