@@ -26,8 +26,9 @@ book: ## build the site and say where it is
 
 test: ## run every test: code, notebooks, built site
 	$(SETUP) --with-browser
-	@echo "== style"
+	@echo "== style and types"
 	@$(PY) -m ruff check .
+	@$(PY) -m mypy --no-error-summary
 	@echo "== tests of the code"
 	@$(BROWSER) $(PY) -m pytest tests --ignore=tests/site -q -n 2 --dist loadfile
 	@echo "== every notebook, cell by cell, against its stored output"
@@ -64,10 +65,11 @@ bench: ## measure the helper against other tools, about 15 minutes (SUBJECTS="cn
 	@$(PY) benchmarks/environment.py
 	@.venv-bench/bin/python benchmarks/bench.py $(SUBJECTS)
 
-lint: ## check the style of the code
+lint: ## check the style and the types of the code
 	$(SETUP)
 	@$(PY) -m ruff check .
+	@$(PY) -m mypy --no-error-summary
 
 clean: ## remove what was built; .venv and your work/ stay
-	@rm -rf _build .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	@rm -rf _build .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -118,3 +118,19 @@ def test_the_week_tries_the_next_torch_and_the_links():
     assert any("--pre torch" in run and "/nightly/cpu" in run for run in runs)
     assert any("--builder linkcheck" in run for run in runs)
     assert len(FLOWS["weekly.yml"]["on"]["schedule"]) == 1
+
+
+def test_the_readme_names_the_oldest_torch_and_python():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (torch,) = [line.removeprefix("torch>=") for line in project["dependencies"] if line.startswith("torch")]
+    python = project["requires-python"].removeprefix(">=")
+    words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"torch {torch} or newer" in words
+    assert f"on Python {python} or newer" in words
+
+
+def test_style_and_types_are_checked_before_the_tests():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("test", "lint"):
+        recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)[1]
+        assert "-m ruff check ." in recipe and "-m mypy" in recipe, target
