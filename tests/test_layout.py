@@ -23,17 +23,18 @@ def test_a_cycle_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("wishes", "values"),
+    ("wishes", "weights", "values"),
     [
-        ([(1, 1), (2, 1), (3, 1)], [1, 2, 3]),
-        ([(3, 1), (1, 1)], [2, 2]),
-        ([(3, 3), (1, 1)], [2.5, 2.5]),
-        ([(0, 1), (5, 1), (1, 1), (9, 1)], [0, 3, 3, 9]),
-        ([], []),
+        ([1, 2, 3], [1, 1, 1], [1, 2, 3]),
+        ([3, 1], [1, 1], [2, 2]),
+        ([3, 1], [3, 1], [2.5, 2.5]),
+        ([0, 5, 1, 9], [1, 1, 1, 1], [0, 3, 3, 9]),
+        ([4, 3, 2, 1], [1, 1, 1, 1], [2.5] * 4),
+        ([], [], []),
     ],
 )
-def test_closest_increasing_values(wishes, values):
-    assert increasing(wishes) == values
+def test_closest_increasing_values(wishes, weights, values):
+    assert increasing(wishes, weights) == values
 
 
 def test_a_chain_stands_in_one_column():

@@ -59,20 +59,24 @@ class Block:
 
     @property
     def numbered(self) -> bool:
-        return any(slot.text for slot in self.slots)
+        return any([slot.text for slot in self.slots])
 
     def measure(self) -> Item:
         """Set the sizes, place ports and slots, and return how far the block reaches."""
-        sizes = {"s": 10, "x": 10}
-        text = max((text_width(text, sizes.get(style, 12)) for style, text in self.lines), default=0)
+        text, lines = 0.0, 0
+        for style, words in self.lines:
+            small = style in ("s", "x")
+            text = max(text, text_width(words, 10 if small else 12))
+            lines += SMALL if small else LINE
         width = max(text + 2 * PAD + (8 if self.kind in ("copy_slices", "checkpoint", "error") else 0), 44)
-        width = max(width, sum(p.width + 4 for p in self.ports) + 8, sum(s.width for s in self.slots) + 8)
+        if self.ports:
+            width = max(width, sum([p.width + 4 for p in self.ports]) + 8)
+        if self.slots:
+            width = max(width, sum([s.width for s in self.slots]) + 8)
         self.width = 2 * round(width / 2)
-        small = sum(style in sizes for style, _ in self.lines)
-        self.height = (
-            10 + LINE * (len(self.lines) - small) + SMALL * small + (SLOT_ROW if self.numbered else 0)
-        )
-        self.height = 2 * round(self.height / 2) + (4 if self.kind == "recorded" and self.numbered else 0)
+        numbered = self.numbered
+        self.height = 2 * round((10 + lines + (SLOT_ROW if numbered else 0)) / 2)
+        self.height += 4 if self.kind == "recorded" and numbered else 0
         _spread(self.ports, self.width, 4, 1.0)
         _spread(self.slots, self.width, 0, 2.2, 0.6)
         half, up, down = self.width / 2, self.height / 2, self.height / 2
@@ -81,8 +85,10 @@ class Block:
             self.panel = round(max(text_width(text, 10) for _, text in self.rows) + 14)
             right += 8 + self.panel + (6 * self.lanes + 4 if self.lanes else 0)
             up = down = max(up, (ROW * len(self.rows) + 6) / 2)
-        up = max(up, self.height / 2 + (PORT_HEIGHT if self.ports else 0))
-        down = max(down, self.height / 2 + (STUB if any(s.stub for s in self.slots) else 0))
+        if self.ports:
+            up = max(up, self.height / 2 + PORT_HEIGHT)
+        if any([slot.stub for slot in self.slots]):
+            down = max(down, self.height / 2 + STUB)
         if self.stacked:
             right, down = max(right, half + 8), down + 8
         return Item(half, right, up, down)
@@ -90,8 +96,10 @@ class Block:
 
 def _spread(parts: list, width: int, gap: float, most: float, share: float = 1) -> None:
     """Place parts side by side in the middle, drawn apart where they fill less than ``share`` of it."""
-    total = sum(part.width + gap for part in parts)
-    stretch = min(most, max(1, width * share / total), (width - 4) / total) if total else 1
+    if len(parts) < 2:
+        return  # one alone stands in the middle, where it is
+    total = sum([part.width + gap for part in parts])
+    stretch = min(most, max(1, width * share / total), (width - 4) / total)
     x = -total * stretch / 2
     for part in parts:
         room = (part.width + gap) * stretch
@@ -172,7 +180,7 @@ def _node_title(node: Node) -> str:
     parts = [f"node {node.index}"]
     if node.name != shorten(node.name):
         parts.append(node.name)
-    if len(node.names) > 4 or any(name != "".join(name_lines(name)) for name in node.names):
+    if len(node.names) > 4 or any(len(n) > 32 and n != "".join(name_lines(n)) for n in node.names):
         parts.append(", ".join(node.names))
     many = len(node.outputs) > 1
     for output in () if node.is_leaf else node.outputs[:6]:

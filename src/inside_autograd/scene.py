@@ -1,5 +1,6 @@
 """What a drawing holds: its boxes, and the wires between them."""
 
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -56,12 +57,11 @@ class _Builder:
         self.folded, self.graph = folded, folded.graph
         self.scene = Scene(folded)
         self.blocks = self.scene.blocks
-        for box in folded.boxes:
-            self.blocks.append(
-                folded_block(box) if box.folded else node_block(self.graph.nodes[box.members[0]])
-            )
+        self.stacked = [box.folded for box in folded.boxes]
+        for box, stacked in zip(folded.boxes, self.stacked, strict=True):
+            self.blocks.append(folded_block(box) if stacked else node_block(self.graph.nodes[box.members[0]]))
         self.cut = self._cut_block()
-        self.port_numbers: dict[int, list[range]] = {}  # of a block: which outputs its ports stand for
+        self.port_numbers: dict[int, list[int]] = {}  # of a block: the first output of each of its ports
         self.place: dict[int, tuple[int, int]] = {}  # of an entry: its block, and its slot there
         self.entries: list[tuple[int, int, list[Edge]]] = []  # box, target block, edges drawn as one
         self._collect()
@@ -80,15 +80,19 @@ class _Builder:
 
     def _collect(self) -> None:
         """Gather edges by their blocks; those of a single node stay apart unless the target is folded."""
+        nodes, box_of, cut = self.graph.nodes, self.folded.box_of, self.cut
+        stacked = [*self.stacked, True]  # the cut's block is the last so far
         for number, box in enumerate(self.folded.boxes):
             groups: dict[tuple, list[Edge]] = {}
             for member in box.members:
-                for edge in self.graph.nodes[member].edges:
-                    target = self.cut if edge.cut else self._box(edge.target)
+                for edge in nodes[member].edges:
+                    target = cut if edge.cut else None if edge.target is None else box_of[edge.target]
                     if target is None or target == number:
                         continue
-                    together = box.folded or target == self.cut or self.folded.boxes[target].folded
-                    groups.setdefault((target, None if together else edge.slot), []).append(edge)
+                    if stacked[number] or stacked[target]:
+                        groups.setdefault((target, None), []).append(edge)
+                    else:
+                        groups[target, edge.slot] = [edge]
             for (target, _), edges in groups.items():
                 self.entries.append((number, target, edges))
 
@@ -101,7 +105,7 @@ class _Builder:
         for i, root in enumerate(self.graph.roots):
             if root.node is not None:
                 box = self._box(root.node)
-                groups.setdefault((box, None if self.folded.boxes[box].folded else i), []).append(root)
+                groups.setdefault((box, None if self.stacked[box] else i), []).append(root)
         made = []
         for (box, _), roots in groups.items():
             first = roots[0]
@@ -119,7 +123,7 @@ class _Builder:
         leaf_of = {name: i for i, node in enumerate(self.graph.nodes) for name in node.names}
         dotted = []
         for number, box in enumerate(self.folded.boxes):
-            if box.folded:
+            if self.stacked[number]:
                 continue
             block = self.blocks[number]
             for item in self.graph.nodes[box.members[0]].saved:
@@ -200,18 +204,20 @@ class _Builder:
     def _slots(self, number: int, box, leaving: list, stubbed: set[int]) -> None:
         block = self.blocks[number]
         parts = list(leaving)
-        if not box.folded:
-            node = self.graph.nodes[box.members[0]]
-            parts += [(e.slot, (None, None, [e])) for e in node.edges if e.target is None and not e.cut]
-        parts.sort(key=lambda part: part[0])
-        far = [part for part in parts if part[1][0] in stubbed]
-        if far and (box.folded or len(far) > MOST_STUBS):
+        stacked = self.stacked[number]
+        if not stacked:
+            edges = self.graph.nodes[box.members[0]].edges
+            parts += [(e.slot, (None, None, [e])) for e in edges if e.target is None and not e.cut]
+        if len(parts) > 1:
+            parts.sort(key=lambda part: part[0])
+        far = [part for part in parts if part[1][0] in stubbed] if stubbed else []
+        if far and (stacked or len(far) > MOST_STUBS):
             parts = [part for part in parts if part[1][0] not in stubbed]
             names = [self._short_name(target) for _, (_, target, _) in far]
             text = "→ " + names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-            slots = "" if box.folded else "…"
+            slots = "" if stacked else "…"
             block.slots.append(Slot(slots, text_width(text, 10) + 8, text, ", ".join(names)))
-        many = len(parts) > 1 and not box.folded
+        many = len(parts) > 1 and not stacked
         for slot, (i, target, edges) in parts:
             text = (str(slot) if len(edges) == 1 else f"{slot}–{edges[-1].slot}") if many else ""
             stub = title = ""
@@ -219,8 +225,10 @@ class _Builder:
                 stub, title = "None", edges[0].reason or ""
             elif i in stubbed:
                 stub = "→ " + self._short_name(target)
-            width = max(18, text_width(text, 9.5) + 8, text_width(stub, 10) + 8 if stub else 0)
-            block.slots.append(Slot(text, width, stub, title))
+            width = text_width(text, 9.5) + 8
+            if stub:
+                width = max(width, text_width(stub, 10) + 8)
+            block.slots.append(Slot(text, max(18, width), stub, title))
             if i is not None:
                 self.place[i] = (number, len(block.slots) - 1)
 
@@ -241,21 +249,18 @@ class _Builder:
 
     def _dock(self, target: int, input_nr: int) -> int:
         """Which port of ``target`` takes the gradient of output ``input_nr``."""
-        numbers = self.port_numbers.get(target)
-        if numbers is None:
-            numbers = self.port_numbers[target] = self._port_numbers(target)
-        return next((i for i, numbers in enumerate(numbers) if input_nr in numbers), 0)
-
-    def _port_numbers(self, target: int) -> list[range]:
-        if target == self.cut or target >= len(self.folded.boxes) or self.folded.boxes[target].folded:
-            return []
-        node = self.graph.nodes[self.folded.boxes[target].members[0]]
-        return [numbers for _, numbers in port_groups(node)]
+        if not self.blocks[target].ports:
+            return 0
+        firsts = self.port_numbers.get(target)
+        if firsts is None:
+            node = self.graph.nodes[self.folded.boxes[target].members[0]]
+            firsts = self.port_numbers[target] = [numbers.start for _, numbers in port_groups(node)]
+        return max(0, bisect_right(firsts, input_nr) - 1)
 
     def _add(self, kind, key, source, x, target, input_nr, label="", row=0) -> None:
         block = self.blocks[target]
-        dock = self._dock(target, input_nr)
         if block.ports and kind != "saved":
+            dock = self._dock(target, input_nr)
             port = block.ports[dock]
             link = Link(source, target, x, port.x, dock, port.width - 8)
         else:

@@ -1,19 +1,26 @@
 """Boxes, texts and numbers as SVG elements."""
 
+from functools import lru_cache, partial
 from html import escape
 
 from .blocks import LINE, PORT_HEIGHT, ROW, SMALL, Block
 
 
+# The texts of a graph are few, and repeat.
+_escaped = lru_cache(maxsize=4096)(partial(escape, quote=False))
+
+
 def text_svg(x: float, y: float, text: str, style: str = "") -> str:
     """One line of text."""
     style = f' class="{style}"' if style else ""
-    return f'<text{style} x="{num(x)}" y="{num(y)}">{escape(text, quote=False)}</text>'
+    return f'<text{style} x="{num(x)}" y="{num(y)}">{_escaped(text)}</text>'
 
 
 def num(value: float) -> str:
     """``3`` or ``3.5``."""
-    return str(int(value)) if value == int(value) else f"{value:.1f}"
+    if isinstance(value, int):
+        return str(value)
+    return str(int(value)) if value.is_integer() else f"{value:.1f}"
 
 
 def row_offset(block: Block, row: int) -> float:
@@ -24,18 +31,29 @@ def row_offset(block: Block, row: int) -> float:
 def block_svg(block: Block, x: int, y: int) -> str:
     """One box with all that hangs on it; its center is (x, y)."""
     left, top = x - block.width // 2, y - block.height // 2
-    kind = {"op": "", "accumulate": " ag-leaf"}.get(block.kind, f" ag-{block.kind}")
-    parts = [f'<g class="ag-n{kind}" data-n="{block.key}">']
+    parts = [f'<g class="ag-n{_KINDS.get(block.kind, f" ag-{block.kind}")}" data-n="{block.key}">']
     if block.title:
         parts.append(f"<title>{escape(block.title, quote=False)}</title>")
     if block.rows:
         parts.append(_panel(block, x, y))
     parts.append(_outline(block, left, top))
-    line_y = top + 5
+    line_y = top + 1
     for style, text in block.lines:
-        height = SMALL if style in ("s", "x") else LINE
-        line_y += height
-        parts.append(text_svg(x, line_y - 4, text, {"": "", "x": "ag-s ag-x"}.get(style, f"ag-{style}")))
+        line_y += SMALL if style in ("s", "x") else LINE
+        parts.append(f'<text{_STYLES[style]} x="{x}" y="{line_y}">{_escaped(text)}</text>')
+    if block.ports:
+        _ports(parts, block, x, top)
+    if block.slots:
+        _slots(parts, block, x, top + block.height)
+    parts.append("</g>")
+    return "".join(parts)
+
+
+_KINDS = {"op": "", "accumulate": " ag-leaf"}
+_STYLES = {"": "", "b": ' class="ag-b"', "s": ' class="ag-s"', "x": ' class="ag-s ag-x"'}
+
+
+def _ports(parts: list[str], block: Block, x: int, top: int) -> None:
     for port in block.ports:
         style = "" if port.used else ' class="ag-u"'
         width = round(port.width)
@@ -45,20 +63,19 @@ def block_svg(block: Block, x: int, y: int) -> str:
         )
         if port.text:
             parts.append(text_svg(x + port.x, top - 3.5, port.text, "ag-s"))
-    bottom = top + block.height
+
+
+def _slots(parts: list[str], block: Block, x: int, bottom: int) -> None:
+    numbered, number_y = block.numbered, bottom - (7 if block.kind == "recorded" else 4)
     for slot in block.slots:
-        if block.numbered:
-            parts.append(
-                text_svg(x + slot.x, bottom - (7 if block.kind == "recorded" else 4), slot.text, "ag-i")
-            )
+        if numbered:
+            parts.append(text_svg(x + slot.x, number_y, slot.text, "ag-i"))
         if slot.stub:
             parts.append(f'<path class="ag-l" d="M{num(x + slot.x)} {bottom}v8"/>')
             text = text_svg(x + slot.x, bottom + 17, slot.stub, "ag-s")
             if slot.title:
-                text = text.replace("</text>", f"<title>{escape(slot.title, quote=False)}</title></text>")
+                text = text.replace("</text>", f"<title>{_escaped(slot.title)}</title></text>")
             parts.append(text)
-    parts.append("</g>")
-    return "".join(parts)
 
 
 def _panel(block: Block, x: int, y: int) -> str:
