@@ -59,35 +59,37 @@ class Block:
 
     @property
     def numbered(self) -> bool:
-        return any([slot.text for slot in self.slots])
+        return any(slot.text for slot in self.slots)
 
     def measure(self) -> Item:
         """Set the sizes, place ports and slots, and return how far the block reaches."""
-        text, lines = 0.0, 0
+        text, height = 44.0 - 2 * PAD, 10
         for style, words in self.lines:
             small = style in ("s", "x")
-            text = max(text, text_width(words, 10 if small else 12))
-            lines += SMALL if small else LINE
-        width = max(text + 2 * PAD + (8 if self.kind in ("copy_slices", "checkpoint", "error") else 0), 44)
+            height += SMALL if small else LINE
+            if (wide := text_width(words, 10 if small else 12)) > text:
+                text = wide
+        width = text + 2 * PAD + (8 if self.kind in ("copy_slices", "checkpoint", "error") else 0)
         if self.ports:
             width = max(width, sum([p.width + 4 for p in self.ports]) + 8)
+        stubs = numbered = False
         if self.slots:
             width = max(width, sum([s.width for s in self.slots]) + 8)
+            stubs, numbered = any(s.stub for s in self.slots), self.numbered
         self.width = 2 * round(width / 2)
-        numbered = self.numbered
-        self.height = 2 * round((10 + lines + (SLOT_ROW if numbered else 0)) / 2)
+        self.height = 2 * round((height + (SLOT_ROW if numbered else 0)) / 2)
         self.height += 4 if self.kind == "recorded" and numbered else 0
         _spread(self.ports, self.width, 4, 1.0)
         _spread(self.slots, self.width, 0, 2.2, 0.6)
-        half, up, down = self.width / 2, self.height / 2, self.height / 2
-        right = half
+        half = right = self.width / 2
+        up = down = self.height / 2
         if self.rows:
             self.panel = round(max(text_width(text, 10) for _, text in self.rows) + 14)
             right += 8 + self.panel + (6 * self.lanes + 4 if self.lanes else 0)
             up = down = max(up, (ROW * len(self.rows) + 6) / 2)
         if self.ports:
             up = max(up, self.height / 2 + PORT_HEIGHT)
-        if any([slot.stub for slot in self.slots]):
+        if stubs:
             down = max(down, self.height / 2 + STUB)
         if self.stacked:
             right, down = max(right, half + 8), down + 8
@@ -118,7 +120,7 @@ def shape_text(shape: Shape | None, dtype: str | None = None) -> str:
 def port_groups(node: Node) -> list[tuple[Port, range]]:
     """The ports of a node: one per output, runs of unused ones together. None for a single plain output."""
     outputs = node.outputs
-    if node.is_leaf or (len(outputs) < 2 and not any(o.names for o in outputs)):
+    if node.is_leaf or (len(outputs) < 2 and not (outputs and outputs[0].names)):
         return []
     groups: list[list[Output]] = []
     used = sum(o.used for o in outputs)
@@ -145,8 +147,10 @@ def port_groups(node: Node) -> list[tuple[Port, range]]:
 
 def name_lines(name: str) -> list[str]:
     """A parameter's name, broken at the dot next to its middle where it is long."""
+    if len(name) <= LONG_NAME:
+        return [name]
     dots = [i + 1 for i, character in enumerate(name[:-1]) if character == "."]
-    if len(name) <= LONG_NAME or not dots:
+    if not dots:
         return [shorten(name)]
     middle = min(dots, key=lambda i: (abs(2 * i - len(name)), i))
     return [shorten(name[:middle], 32), shorten(name[middle:], 32)]

@@ -45,13 +45,15 @@ class Columns:
     def _sweep(self, times: int, going_down: Ends, going_up: Ends) -> None:
         """Settle all layers from top to bottom and back, until nothing moves by itself any more."""
         x = self.x
-        layers = list(zip(self.rows, self.offsets, strict=True))
+        layers = [
+            list(zip(row, offsets, strict=True)) for row, offsets in zip(self.rows, self.offsets, strict=True)
+        ]
         for _ in range(times):
             before = list(x)
-            for row, offsets in layers:
-                _settle(x, row, offsets, going_down)
-            for row, offsets in reversed(layers):
-                _settle(x, row, offsets, going_up)
+            for boxes in layers:
+                _settle(x, boxes, going_down)
+            for boxes in reversed(layers):
+                _settle(x, boxes, going_up)
             moves = [now - then for now, then in zip(x, before, strict=True)]
             if max(moves, default=0) - min(moves, default=0) < 1e-6:
                 break
@@ -102,11 +104,14 @@ class Columns:
         return end
 
 
-def _settle(x: list[float], row: list[int], offsets: list[float], links: Ends) -> None:
-    """Move the boxes of one layer as close as they may come to where their links want them."""
+def _settle(x: list[float], boxes: list[tuple[int, float]], links: Ends) -> None:
+    """Move the boxes of one layer as close as they may come to where their links want them.
+
+    ``boxes`` are (number, how far right of the first it may stand at least).
+    """
     values, weights = [], []
     fits, least = True, float("-inf")
-    for number, offset in zip(row, offsets, strict=True):
+    for number, offset in boxes:
         ends = links[number]
         if len(ends) == 1:
             ((n, here, there, weight),) = ends
@@ -127,12 +132,15 @@ def _settle(x: list[float], row: list[int], offsets: list[float], links: Ends) -
         values.append(value)
         weights.append(weight)
     if not fits:
-        for number, offset, value in zip(row, offsets, increasing(values, weights), strict=True):
+        for (number, offset), value in zip(boxes, increasing(values, weights), strict=True):
             x[number] = value + offset
 
 
 def increasing(values: Sequence[float], weights: Sequence[float]) -> list[float]:
     """The non-decreasing values closest to ``values``, by weighted least squares."""
+    if len(values) == 2:  # as most layers have
+        (a, b), (of_a, of_b) = values, weights
+        return [(a * of_a + b * of_b) / (of_a + of_b)] * 2 if a > b else [a, b]
     means: list[float] = []
     masses: list[float] = []
     counts: list[int] = []

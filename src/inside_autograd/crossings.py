@@ -31,7 +31,8 @@ def fewest_crossings(rows: Rows, up: Ends, down: Ends) -> Rows:
         part = rows[first : last + 1]
         if last == first + 1 and len(part[0]) == len(part[1]) == 1:
             continue
-        key = tuple([tuple([tuple([(rank[n], *at) for n, *at, _ in down[n0]]) for n0 in row]) for row in part[:-1]])
+        links = [[down[number] for number in row] for row in part[:-1]]
+        key = tuple([tuple([tuple([(rank[n], *at) for n, *at, _ in ends]) for ends in row]) for row in links])
         if key not in known:
             known[key] = _places(part, rank, up, down)
         for i, places in enumerate(known[key], first):
@@ -127,7 +128,8 @@ class _Order:
                     n, _, end, _ = ends[0]
                     arrivals.append((rank[n], end))
                 else:
-                    arrivals += [at for _, at in sorted([(start, (rank[n], end)) for n, start, end, _ in ends])]
+                    pairs = sorted([(start, (rank[n], end)) for n, start, end, _ in ends])
+                    arrivals += [arrival for _, arrival in pairs]
             self.crossings[i] = _inversions(arrivals)
         return sum(self.crossings)
 

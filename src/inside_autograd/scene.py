@@ -62,7 +62,7 @@ class _Builder:
             self.blocks.append(folded_block(box) if stacked else node_block(self.graph.nodes[box.members[0]]))
         self.cut = self._cut_block()
         self.port_numbers: dict[int, list[int]] = {}  # of a block: the first output of each of its ports
-        self.place: dict[int, tuple[int, int]] = {}  # of an entry: its block, and its slot there
+        self.place: dict[int, Slot] = {}  # of an entry: where it leaves its block
         self.entries: list[tuple[int, int, list[Edge]]] = []  # box, target block, edges drawn as one
         self._collect()
         roots = self._roots()
@@ -161,18 +161,19 @@ class _Builder:
             block = self.blocks[target]
             if block.kind != "accumulate" and not block.stacked:
                 block.lines.append(("s", f"#{block.key}"))  # the stubs' name for it
-        arrivals = Counter((t, self._dock(t, edges[0].input_nr)) for _, t, edges in self.entries)
+        arrivals = Counter(
+            [(t, self._dock(t, edges[0].input_nr)) for _, t, edges in self.entries if self.blocks[t].ports]
+        )
         for (number, dock), many in arrivals.items():
-            if dock < len(self.blocks[number].ports):
-                port = self.blocks[number].ports[dock]
-                port.width = max(port.width, min(64, 9 * many + 6))
+            port = self.blocks[number].ports[dock]
+            port.width = max(port.width, min(64, 9 * many + 6))
         self.scene.items = [block.measure() for block in self.blocks]
-        for number, x, (i, target, edges) in self.starts():
+        for i, (number, target, edges) in enumerate(self.entries):
             if i not in stubbed:
                 label = f"×{len(edges):,}" if len(edges) > 1 else ""
                 kind = "cut" if target == self.cut else "edge"
                 key = f"{edges[0].source}-{edges[0].slot}"
-                self._add(kind, key, number, x, target, edges[0].input_nr, label)
+                self._add(kind, key, number, self.place[i].x, target, edges[0].input_nr, label)
         for number, target, output_nr in roots:
             self._add("root", self.blocks[number].key, number, 0, target, output_nr)
         lanes: Counter = Counter()
@@ -219,26 +220,20 @@ class _Builder:
             block.slots.append(Slot(slots, text_width(text, 10) + 8, text, ", ".join(names)))
         many = len(parts) > 1 and not stacked
         for slot, (i, target, edges) in parts:
-            text = (str(slot) if len(edges) == 1 else f"{slot}–{edges[-1].slot}") if many else ""
-            stub = title = ""
+            text, width, stub, title = "", 18.0, "", ""
+            if many:
+                text = str(slot) if len(edges) == 1 else f"{slot}–{edges[-1].slot}"
+                width = max(width, text_width(text, 9.5) + 8)
             if i is None:
                 stub, title = "None", edges[0].reason or ""
             elif i in stubbed:
                 stub = "→ " + self._short_name(target)
-            width = text_width(text, 9.5) + 8
             if stub:
                 width = max(width, text_width(stub, 10) + 8)
-            block.slots.append(Slot(text, max(18, width), stub, title))
+            place = Slot(text, width, stub, title)
+            block.slots.append(place)
             if i is not None:
-                self.place[i] = (number, len(block.slots) - 1)
-
-    def starts(self):
-        """Each entry with the block and the x offset where its arrow leaves."""
-        for i, (_, target, edges) in enumerate(self.entries):
-            if i not in self.place:
-                continue
-            number, place = self.place[i]
-            yield number, self.blocks[number].slots[place].x, (i, target, edges)
+                self.place[i] = place
 
     def _short_name(self, target: int) -> str:
         box = self.folded.boxes[target]
@@ -249,8 +244,6 @@ class _Builder:
 
     def _dock(self, target: int, input_nr: int) -> int:
         """Which port of ``target`` takes the gradient of output ``input_nr``."""
-        if not self.blocks[target].ports:
-            return 0
         firsts = self.port_numbers.get(target)
         if firsts is None:
             node = self.graph.nodes[self.folded.boxes[target].members[0]]

@@ -142,30 +142,28 @@ _SYMBOLS = {
 def _wire(wire: Wire, route: list, scene: Scene, layout: Layout) -> str:
     link = wire.link
     source, target = scene.blocks[link.source], scene.blocks[link.target]
-    x = route[0][0]
-    y = y_now = layout.y[link.source] + source.height / 2
+    x0, _, bottom = route[0]
+    y = y_now = layout.y[link.source] + source.height // 2
     if wire.kind == "saved":
         y_now = layout.y[link.source] + row_offset(source, wire.row)
         edge = layout.x[link.source] + source.width // 2 + 8 + source.panel
-        path = f"M{num(edge)} {num(y_now)}H{num(x)}"
+        path = f"M{edge} {num(y_now)}H{num(x0)}"
     else:
-        path = f"M{num(x)} {num(y)}"
-    end = layout.y[link.target] - target.height / 2 - (PORT_HEIGHT if target.ports else 0)
-    x0, _, bottom = route[0]
+        path = f"M{num(x0)} {y}"
+    end = layout.y[link.target] - target.height // 2 - (PORT_HEIGHT if target.ports else 0)
     for x1, top, next_bottom in route[1:]:
         if x0 != x1:
-            middle = num((bottom + top) / 2)
             if bottom != y_now:
-                path += f"V{num(bottom)}"
-            x_end = num(x1)
-            path += f"C{num(x0)} {middle} {x_end} {middle} {x_end} {num(top)}"
+                path += f"V{bottom}"
+            middle, to = num((bottom + top) / 2), num(x1)
+            path += f"C{num(x0)} {middle} {to} {middle} {to} {top}"
             x0, y_now = x1, top
         bottom = next_bottom
     if end != y_now:
-        path += f"V{num(end)}"
+        path += f"V{end}"
     if wire.kind == "saved":
         return f'<path class="ag-d" d="{path}"/>'
     label = ""
     if wire.label:
-        label = text_svg(x + 5, y + (20 if source.stacked else 13), wire.label, "ag-s ag-p")
+        label = text_svg(route[0][0] + 5, y + (20 if source.stacked else 13), wire.label, "ag-s ag-p")
     return f'<path class="ag-e" data-e="{wire.key}" d="{path}{_ARROW}"/>{label}'
