@@ -7,7 +7,7 @@ from .graph import Node, Output, Shape
 from .layout import Item
 from .style import shorten, text_width
 
-PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW = 12, 16, 13, 10, 14, 20, 16
+PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW, LABEL = 12, 16, 13, 10, 14, 20, 16, 16
 LONG_NAME = 24  # characters; longer names take two lines
 WORDS = {
     "custom": "custom Function",
@@ -31,13 +31,17 @@ class Port:
 
 @dataclass(slots=True)
 class Slot:
-    """One entry of ``next_functions``, on the bottom side. ``stub`` stands where no wire leaves."""
+    """One entry of ``next_functions``, on the bottom side. ``stub`` stands where no wire leaves.
+
+    ``labelled`` tells that the wire has a label, which needs room among others.
+    """
 
     text: str
     width: float
     stub: str = ""
     title: str = ""
     x: float = 0
+    labelled: bool = False
 
 
 @dataclass(slots=True)
@@ -91,6 +95,8 @@ class Block:
             up = max(up, self.height / 2 + PORT_HEIGHT)
         if stubs:
             down = max(down, self.height / 2 + STUB)
+        if len(self.slots) > 1 and any(slot.labelled for slot in self.slots):
+            down = max(down, self.height / 2 + (LABEL - 2 if self.stacked else LABEL))
         if self.stacked:
             right, down = max(right, half + 8), down + 8
         return Item(half, right, up, down)

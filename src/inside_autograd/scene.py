@@ -170,7 +170,7 @@ class _Builder:
         self.scene.items = [block.measure() for block in self.blocks]
         for i, (number, target, edges) in enumerate(self.entries):
             if i not in stubbed:
-                label = f"×{len(edges):,}" if len(edges) > 1 else ""
+                label = _times(edges) if len(edges) > 1 else ""
                 kind = "cut" if target == self.cut else "edge"
                 key = f"{edges[0].source}-{edges[0].slot}"
                 self._add(kind, key, number, self.place[i].x, target, edges[0].input_nr, label)
@@ -230,7 +230,11 @@ class _Builder:
                 stub = "→ " + self._short_name(target)
             if stub:
                 width = max(width, text_width(stub, 10) + 8)
-            place = Slot(text, width, stub, title)
+            elif len(edges) > 1 and len(parts) > 1:
+                width = max(
+                    width, 2 * (text_width(_times(edges), 10) + 6)
+                )  # the label stands beside the arrow
+            place = Slot(text, width, stub, title, labelled=len(edges) > 1 and not stub)
             block.slots.append(place)
             if i is not None:
                 self.place[i] = place
@@ -259,3 +263,8 @@ class _Builder:
         else:
             link = Link(source, target, x, 0, 0, block.width - 24)
         self.scene.wires.append(Wire(kind, key, link, label, row=row))
+
+
+def _times(edges: list[Edge]) -> str:
+    """The label of an arrow that stands for several edges."""
+    return f"×{len(edges):,}"

@@ -165,5 +165,8 @@ def _wire(wire: Wire, route: list, scene: Scene, layout: Layout) -> str:
         return f'<path class="ag-d" d="{path}"/>'
     label = ""
     if wire.label:
-        label = text_svg(route[0][0] + 5, y + (20 if source.stacked else 13), wire.label, "ag-s ag-p")
+        x, label_y = route[0][0] + 5, y + (20 if source.stacked else 13)
+        if route[1][0] - route[0][0] > 20 and route[0][2] < label_y:  # the arrow itself needs the place
+            x = route[0][0] - 5 - round(text_width(wire.label, 10))
+        label = text_svg(x, label_y, wire.label, "ag-s ag-p")
     return f'<path class="ag-e" data-e="{wire.key}" d="{path}{_ARROW}"/>{label}'
