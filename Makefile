@@ -1,5 +1,6 @@
 # Every task a person runs. Each target does its own set-up; a second run installs nothing.
 # Settings: PYTHON=/path/to/python3.12  TORCH_INDEX=address  PORT=8000  FILES="notebooks/12_grad_fn.ipynb"
+#           SUBJECTS="cnn-1 lstm-30"
 
 # Any Python will do to start the set-up: it looks for one that is new enough.
 LAUNCH := $(shell command -v python3 || command -v python || command -v "$(PYTHON)")
@@ -8,6 +9,7 @@ SETUP = @if [ -z "$(LAUNCH)" ]; then \
 PY := .venv/bin/python
 PORT ?= 8000
 FILES ?=
+SUBJECTS ?=
 # The tests of the site and of notebooks read it; the set-up wrote it.
 BROWSER = CHROMIUM="$$(cat .venv/chromium.path)"
 
@@ -57,10 +59,10 @@ release-check: ## try the chapters the way Colab and Binder run them (takes long
 	$(SETUP) --with-browser
 	@$(BROWSER) $(PY) tools/release_check.py
 
-bench: ## measure the helper against other tools, and write book/bench.md (takes long)
+bench: ## measure the helper against other tools, about 15 minutes (SUBJECTS="cnn-1 lstm-30")
 	$(SETUP)
 	@$(PY) benchmarks/environment.py
-	@.venv-bench/bin/python benchmarks/bench.py
+	@.venv-bench/bin/python benchmarks/bench.py $(SUBJECTS)
 
 lint: ## check the style of the code
 	$(SETUP)

@@ -1,26 +1,31 @@
 """``make bench``: this helper and its peers side by side, on all subjects, in one run.
 
-Each subject is given to each tool in a process of its own, which has 60 seconds. Times are processor
-time (of the process and of ``dot``), so that a busy machine matters less. Writes
-``_build/bench.json`` and the page ``book/bench.md``.
+Each subject is given to each tool in a process of its own, one after the other. Times are processor time
+(of the process and of ``dot``), so that a busy machine matters less. Writes ``benchmarks/results.json``,
+the page ``book/bench.md`` that is made of it, and the pictures on that page.
 """
 
 import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import page
 import peers
-from subjects import SUBJECTS
+from subjects import SUBJECTS, find
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+RESULTS = HERE / "results.json"
+PAGE = ROOT / "book" / "bench.md"
+PICTURES = ROOT / "book" / "_static" / "bench"
 RUNS = 7
 LIMIT = 60  # seconds for one tool on one subject
+START = 5  # seconds more, in which a process imports torch and makes the model
 
 
 def run_one(command: list[str], limit: float) -> dict:
@@ -39,17 +44,18 @@ def run_one(command: list[str], limit: float) -> dict:
 
 
 def gather(out: str, timed_out: bool, code: int, errors: str = "") -> dict:
-    """What the lines of one process say: the number of nodes, and its measures."""
+    """What the lines of one process say: the number of nodes, and its measures.
+
+    ``end`` says why it ended early, and ``hung`` names the measure at which it ran out of time before
+    that was done once.
+    """
     result: dict = {"measures": {}}
-    for line in out.splitlines():
-        try:
-            facts = json.loads(line)
-        except json.JSONDecodeError:  # something that a tool printed
-            continue
-        if not isinstance(facts, dict):
-            continue
+    started: list[str] = []
+    for facts in facts_in(out):
         if "nodes" in facts:
             result["nodes"] = facts["nodes"]
+        if "start" in facts:
+            started.append(facts["start"])
         if "measure" not in facts:
             continue
         entry = result["measures"].setdefault(facts.pop("measure"), {"seconds": []})
@@ -58,10 +64,60 @@ def gather(out: str, timed_out: bool, code: int, errors: str = "") -> dict:
         entry.update(facts)
     if timed_out:
         result["end"] = "time"
+        left = [name for name in started if name not in result["measures"]]
+        result |= {"hung": left[0]} if left else {}
     elif code:
         said = errors.strip().splitlines()
         result["end"] = said[-1][:200] if said else f"ended with code {code}"
     return result
+
+
+def facts_in(out: str):
+    """The objects among the lines; the others are what a tool printed."""
+    for line in out.splitlines():
+        try:
+            facts = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(facts, dict):
+            yield facts
+
+
+def measure(subjects: list, limit: float, run=run_one) -> dict[str, dict]:
+    """All tools on all subjects, by the subject's name; ``run`` starts a process."""
+    results: dict[str, dict] = {}
+    too_long: dict[tuple[str, str], dict[str, str]] = {}
+    for subject in subjects:
+        entry = results[subject.name] = {}
+        for tool in peers.NAMES:
+            print(f"{subject.name}: {tool}", flush=True)
+            # What a tool could not finish, it is not given again in a larger size.
+            skip = too_long.setdefault((tool, subject.family), {})
+            command = [sys.executable, str(HERE / "measure.py"), subject.key, tool, str(RUNS), str(limit)]
+            entry[tool] = run([*command, *skip], limit + START)
+            if skip:
+                entry[tool]["skipped"] = dict(skip)
+            if "hung" in entry[tool]:
+                skip[entry[tool]["hung"]] = subject.name
+    return results
+
+
+def other_lines(script: str, *arguments: str) -> list[dict]:
+    """What another script of this folder prints."""
+    command = [sys.executable, str(HERE / script), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return list(facts_in(done.stdout))
+
+
+def pictures() -> dict[str, dict]:
+    """Draw them; what is known of each, by subject and tool."""
+    if PICTURES.exists():
+        shutil.rmtree(PICTURES)
+    found: dict[str, dict] = {}
+    for facts in other_lines("pictures.py", str(PICTURES)):
+        key, tool = facts.pop("picture")
+        found.setdefault(key, {})[tool] = facts
+    return found
 
 
 def import_seconds(runs: int = RUNS) -> list[float]:
@@ -82,33 +138,58 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     said = subprocess.run(["dot", "-V"], capture_output=True, text=True).stderr
-    found["dot"] = said.partition("version ")[2].strip()
+    found["dot"] = said.partition("version ")[2].partition(" ")[0].strip()
     return found
 
 
-def main() -> None:
+def rounded(value):
+    """Seconds to four digits: more is noise, and makes a long file."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list) else value
+
+
+def text_of(value, depth: int = 3) -> str:
+    """As JSON, one line for each tool on each subject."""
+    if not depth or not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    names = [json.dumps(name, ensure_ascii=False) for name in value]
+    lines = [f"{name}: {text_of(one, depth - 1)}" for name, one in zip(names, value.values(), strict=True)]
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="only subjects with this in their name; writes no page")
+    parser.add_argument("subjects", nargs="*", help="only these; prints tables and writes nothing")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for one tool on one subject")
-    options = parser.parse_args()
-    results: dict = {"versions": versions(), "limit": options.limit, "runs": RUNS, "import": import_seconds()}
-    results["subjects"] = {}
-    for subject in SUBJECTS:
-        if options.only not in subject.name:
-            continue
-        entry = results["subjects"][subject.name] = {}
-        for tool in peers.NAMES:
-            print(f"{subject.name}: {tool}", flush=True)
-            command = [sys.executable, str(HERE / "measure.py"), subject.name, tool, str(RUNS)]
-            entry[tool] = run_one(command, options.limit)
-    if options.only:
-        print(page.page(results))
+    parser.add_argument("--page", action="store_true", help="measure nothing; write the page again")
+    options = parser.parse_args(arguments)
+    if options.page:
+        PAGE.write_text(page.page(json.loads(RESULTS.read_text(encoding="utf-8"))), encoding="utf-8")
         return
-    (ROOT / "_build").mkdir(exist_ok=True)
-    (ROOT / "_build" / "bench.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    (ROOT / "book" / "bench.md").write_text(page.page(results), encoding="utf-8")
-    print("Wrote _build/bench.json and book/bench.md.")
+    try:
+        subjects = [find(key) for key in options.subjects] or SUBJECTS
+    except LookupError as error:
+        sys.exit(str(error))
+    if shutil.which("dot") is None:
+        sys.exit("Graphviz's dot is not on the path: install Graphviz (Debian: apt install graphviz).")
+    results: dict = {"versions": versions(), "limit": options.limit, "runs": RUNS, "import": import_seconds()}
+    results["subjects"] = measure(subjects, options.limit)
+    if options.subjects:
+        print("\n".join(page.tables(rounded(results))))
+        return
+    for name, script in (("growth", "growth.py"), ("shows", "shows.py")):
+        print(name, flush=True)
+        results[name] = other_lines(script)[-1][name]
+    print("pictures", flush=True)
+    results["pictures"] = pictures()
+    results = rounded(results)
+    RESULTS.write_text(text_of(results) + "\n", encoding="utf-8")
+    PAGE.write_text(page.page(results), encoding="utf-8")
+    print("Wrote benchmarks/results.json, book/bench.md and the pictures that it shows.")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

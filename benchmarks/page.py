@@ -1,165 +1,231 @@
 """The results of a run as a page of the book."""
 
-from statistics import median
+import cells
+from aims import aims
+from cells import OURS, bold, count, kilobytes, memory, nodes, ratio, replay_ratio, share, table, time
+from gallery import gallery
 
-TITLE = "# How fast it is, next to other tools"
-OURS = "inside_autograd"
-SAYS = {
-    "time": "over {limit:g} s",
-    "RecursionError": "recursion limit",
-    "CalledProcessError": "`dot` failed",
-    "ValueError": "refused",  # by replay: past the limits
+TOOLS = {
+    OURS: "this helper",
+    "torchviz": "torchviz",
+    "torchlens, backward": "torchlens, backward",
+    "torchlens, forward": "torchlens, forward",
+    "torchview": "torchview",
 }
+ANSWERS = {True: "yes", False: "no", "option": "on request"}
 
 
 def page(results: dict) -> str:
     """The whole page, in Markdown."""
-    v, limit = results["versions"], results["limit"]
-    lines = [
-        TITLE,
+    parts = [
+        _opening(results["versions"]),
+        ["## What we aim for", "", AIMS, "", *aims(results)],
+        _how(results),
+        tables(results),
+        ["## Ten times the nodes", "", GROWTH, "", *_growth(results["growth"])],
+        ["## What a picture tells", "", SHOWS, "", *_shows(results["shows"])],
+        gallery(results["pictures"]),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _opening(v: dict) -> list[str]:
+    return [
+        "# Next to other tools",
         "",
-        "This page is written by `make bench`. Every figure comes from one run, on one machine: read the",
-        "ratios, not the milliseconds.",
+        "The drawings in this book come from its own helper. Other tools draw models too, and draw them",
+        "well. This page measures them side by side, and shows what each picture tells you and what it",
+        "leaves out, so that you can choose.",
         "",
-        f"- Python {v['python']}, torch {v['torch']}, {v['system']}; torchviz {v['torchviz']}, torchview "
-        f"{v['torchview']}, torchlens {v['torchlens']}, Graphviz {v['dot']}.",
-        f"- Each tool gets each subject in a process of its own, for {limit:g} seconds. A time is the median",
-        f"  of {results['runs']} measurements, with the fastest and the slowest in brackets; where one run",
-        "  is short, each measurement is of many. It is processor time, `dot`'s included.",
-        f"- `import inside_autograd`, after `import torch`: {_time(results['import'])} ms.",
-        "- torchviz and this helper read the backward graph that is there. torchview and torchlens run the",
-        "  model and draw the *forward* pass: their times include that pass, and their pictures show",
-        "  something else.",
+        f"- **torchviz** {v['torchviz']} draws the backward graph: `make_dot(loss, params)`, then",
+        f"  Graphviz's `dot` {v['dot']}.",
+        f"- **torchlens** {v['torchlens']} runs your model and draws the forward pass. It can then run a",
+        "  backward pass and draw that one's graph as well. It too calls `dot`.",
+        f"- **torchview** {v['torchview']} runs your model, draws the forward pass, and calls `dot`.",
+        "- This helper draws the backward graph, and needs no Graphviz.",
         "",
+        f"Every figure comes from one run of `make bench`, with Python {v['python']} and torch {v['torch']}",
+        f"on {v['system']}. Another machine gives other milliseconds: read the ratios.",
+    ]
+
+
+AIMS = "Where an aim is missed, that is what we work on next. A count says on how many subjects it is met."
+GROWTH = """\
+How many times as long this helper takes for a graph of the same kind with ten times the nodes: 10 is in
+proportion, and less means that a part of the work does not grow. Small and large take turns. The processor's
+caches are emptied before each run, as the forward pass of a real model empties them."""
+SHOWS = """\
+Two models differ in one thing. Do a tool's two pictures differ? *On request* means: not by itself, but with
+`show_attrs` and `show_saved` (torchviz), `show_saved_for_backward` (torchlens), or with `saved=True` and when
+you point at a box (this helper). An error is what the tool raised."""
+
+
+def _how(results: dict) -> list[str]:
+    limit, runs = results["limit"], results["runs"]
+    return [
+        "## How to read the tables",
+        "",
+        f"A time is the median of {runs} measurements in milliseconds, with the fastest and the slowest in",
+        "brackets. Where one run is short, each measurement is the average of many. It is processor time,",
+        "and `dot`'s is included. The first run, which imports and warms up, does not count.",
+        "",
+        f"Each tool has {limit:g} seconds for each subject, in a process of its own. *Over {limit:g} s*",
+        "means that the time was up before one run had ended; the larger subject of that kind is then *not",
+        "tried*.",
+        f"Where there was time for fewer than {runs} measurements, the number stands beside them. A",
+        "*recursion limit* is Python's: the tool calls itself once for each step of a chain. A dash means",
+        "that no time was left for it, or that there is nothing to compare.",
+    ]
+
+
+def tables(results: dict) -> list[str]:
+    """What was measured on each subject."""
+
+    def rows(of) -> list[list[str]]:
+        return [[name, *of(subject)] for name, subject in results["subjects"].items()]
+
+    def t(subject: dict, tool: str, name: str) -> str:
+        return time(results, subject, tool, name)
+
+    def percent(value: float | None) -> str:
+        return "–" if value is None else f"{value:.0%}"
+
+    return [
         "## Reading the graph",
         "",
         "Like with like: `make_dot(loss, params)` lists names, edges and the shapes of leaves;",
         "`Graph.of(loss, params, saved=False)` reads those, the shape, dtype and device of every output, and",
-        "what is freed. With `show_saved=True` and `saved=True` both read saved tensors as well.",
-        "Milliseconds.",
+        "what is freed. torchlens runs the model and a backward pass, and keeps all values. The chain of",
+        "5,000 is longer than this helper reads: it stops after 1,500 nodes on a path, and says so.",
         "",
-        *_table(
-            results,
-            "nodes|this helper|torchviz|ratio|with saved|torchviz|ratio|torchview|torchlens",
-            lambda s: [
-                _nodes(s),
-                _cell(s, OURS, "capture", limit),
-                _cell(s, "torchviz", "capture", limit),
-                _ratio(s, "capture"),
-                _cell(s, OURS, "capture_saved", limit),
-                _cell(s, "torchviz", "capture_saved", limit),
-                _ratio(s, "capture_saved"),
-                _cell(s, "torchview", "capture", limit),
-                _cell(s, "torchlens", "capture", limit),
-            ],
+        *table(
+            "model|nodes|this helper|torchviz|ratio|torchlens",
+            rows(
+                lambda s: [
+                    f"{nodes(s):,}" if nodes(s) else "–",
+                    t(s, OURS, "capture"),
+                    t(s, "torchviz", "capture"),
+                    bold(ratio(s, "capture")),
+                    t(s, "torchlens", "capture"),
+                ]
+            ),
         ),
         "",
-        "## From the result to a finished SVG",
+        "With `show_saved=True` and `saved=True` both read saved tensors as well:",
         "",
-        "`draw(loss, params, fold=False)` against `make_dot` and `dot -Tsvg`; the last columns are the",
-        "folded drawing, which `draw` makes of large graphs when it is not told otherwise. Milliseconds.",
-        "",
-        *_table(
-            results,
-            "this helper|torchviz|ratio|torchview|torchlens|folded|boxes",
-            lambda s: [
-                _cell(s, OURS, "unfolded", limit),
-                _cell(s, "torchviz", "unfolded", limit),
-                _ratio(s, "unfolded"),
-                _cell(s, "torchview", "unfolded", limit),
-                _cell(s, "torchlens", "unfolded", limit),
-                _cell(s, OURS, "folded", limit),
-                str(_fact(s, OURS, "folded", "boxes")),
-            ],
+        *table(
+            "model|this helper|torchviz|ratio",
+            rows(
+                lambda s: [
+                    t(s, OURS, "capture_saved"),
+                    t(s, "torchviz", "capture_saved"),
+                    bold(ratio(s, "capture_saved")),
+                ]
+            ),
         ),
         "",
-        "## Size and memory",
+        "## From the result to a finished picture",
         "",
-        "Kilobytes of the unfolded SVG, and by how many megabytes our process grew to make the first one,",
-        "with all that it imports for it. (`dot` is a program of its own: its memory is not measured.)",
+        "The backward graph as an SVG with nothing folded: `draw(loss, params, fold=False)`, against",
+        "`make_dot` and `dot -Tsvg`, and against torchlens's `log_backward` and `draw_backward`.",
         "",
-        *_table(
-            results,
-            "SVG|torchviz|share|torchview|torchlens|memory",
-            lambda s: [
-                _size(s, OURS),
-                _size(s, "torchviz"),
-                _share(s),
-                _size(s, "torchview"),
-                _size(s, "torchlens"),
-                str(_fact(s, OURS, "unfolded", "memory")),
-            ],
+        *table(
+            "model|this helper|torchviz|ratio|torchlens",
+            rows(
+                lambda s: [
+                    t(s, OURS, "unfolded"),
+                    t(s, "torchviz", "unfolded"),
+                    bold(ratio(s, "unfolded")),
+                    t(s, "torchlens", "unfolded"),
+                ]
+            ),
+        ),
+        "",
+        "## Folded, and forward",
+        "",
+        "`draw(loss, params)` folds what repeats in a large graph. torchlens folds repeated modules of the",
+        "forward pass when asked: `draw(fold_repeats=True)`. The last two columns are the whole forward",
+        "pass. Times of torchlens and torchview include that pass, which they run to follow it.",
+        "",
+        *table(
+            "model|boxes|this helper|boxes|torchlens, folded|torchlens, forward|torchview",
+            rows(
+                lambda s: [
+                    count(s, OURS, "folded", "boxes"),
+                    t(s, OURS, "folded"),
+                    count(s, "torchlens", "forward_folded", "boxes"),
+                    t(s, "torchlens", "forward_folded"),
+                    t(s, "torchlens", "forward"),
+                    t(s, "torchview", "forward"),
+                ]
+            ),
+        ),
+        "",
+        "## Bytes",
+        "",
+        "Kilobytes of the SVG. The share is this helper's, unfolded, of torchviz's.",
+        "",
+        *table(
+            "model|this helper|torchviz|share|torchlens"
+            "|folded|torchlens, folded|torchlens, forward|torchview",
+            rows(
+                lambda s: [
+                    kilobytes(s, OURS, "unfolded"),
+                    kilobytes(s, "torchviz", "unfolded"),
+                    percent(share(s)),
+                    kilobytes(s, "torchlens", "unfolded"),
+                    kilobytes(s, OURS, "folded"),
+                    kilobytes(s, "torchlens", "forward_folded"),
+                    kilobytes(s, "torchlens", "forward"),
+                    kilobytes(s, "torchview", "forward"),
+                ]
+            ),
+        ),
+        "",
+        "## Memory",
+        "",
+        "Megabytes, at the peak, that the picture adds to a process which has run the model: what the tool",
+        "imports, what it builds, and all of `dot`. Most of this helper's is the library that lays boxes",
+        "out.",
+        "",
+        *table(
+            "model|this helper|folded|torchviz|torchlens|torchlens, forward|torchview",
+            rows(
+                lambda s: [
+                    memory(s, OURS, "unfolded"),
+                    memory(s, OURS, "folded"),
+                    memory(s, "torchviz", "unfolded"),
+                    memory(s, "torchlens", "unfolded"),
+                    memory(s, "torchlens", "forward"),
+                    memory(s, "torchview", "forward"),
+                ]
+            ),
         ),
         "",
         "## Recording a backward pass",
         "",
-        "`replay(loss, params=model)` against `loss.backward()`. Milliseconds.",
+        "`replay(loss, params=model)` runs the pass and records every step of it, with values. Beside it, a",
+        "plain `loss.backward()`. A chain past the limit of 1,500 nodes on a path is refused.",
         "",
-        *_table(
-            results,
-            "backward|replay|times as long",
-            lambda s: [_cell(s, OURS, "backward", limit), _cell(s, OURS, "replay", limit), _replay(s)],
+        *table(
+            "model|backward|replay|times as long",
+            rows(lambda s: [t(s, OURS, "backward"), t(s, OURS, "replay"), bold(replay_ratio(s))]),
         ),
-        "",
     ]
-    return "\n".join(lines)
 
 
-def _table(results: dict, heads: str, row) -> list[str]:
-    count = heads.count("|") + 1
-    lines = ["| | " + heads.replace("|", " | ") + " |", "|:--|" + "--:|" * count]
-    return lines + [f"| {name} | " + " | ".join(row(s)) + " |" for name, s in results["subjects"].items()]
+def _growth(growth: dict) -> list[str]:
+    rows = []
+    for name, found in growth.items():
+        small, large = found["nodes"]
+        spreads = [cells.spread(found[measure], 1) for measure in ("capture", "folded")]
+        rows.append([name, f"{small:,} and {large:,}", *spreads])
+    return table("kind|nodes|reading|folded drawing", rows)
 
 
-def _measure(subject: dict, tool: str, name: str) -> dict:
-    return subject.get(tool, {}).get("measures", {}).get(name, {})
+def _shows(shows: dict) -> list[str]:
+    def answer(value) -> str:
+        return ANSWERS.get(value, f"`{value}`")
 
-
-def _nodes(subject: dict) -> str:
-    return f"{subject[OURS]['nodes']:,}" if "nodes" in subject.get(OURS, {}) else "–"
-
-
-def _time(seconds: list[float]) -> str:
-    low, middle, high = (_figure(value * 1e3) for value in (min(seconds), median(seconds), max(seconds)))
-    return f"{middle} ({low}–{high})"
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
-
-
-def _cell(subject: dict, tool: str, name: str, limit: float) -> str:
-    """A time with its spread, or why there is none."""
-    entry = _measure(subject, tool, name)
-    if entry.get("seconds"):
-        return _time(entry["seconds"])
-    error = entry.get("error")
-    if error:
-        return SAYS.get(error, error).format(limit=limit)
-    end = subject.get(tool, {}).get("end")
-    return SAYS["time"].format(limit=limit) if end == "time" else "failed" if end else "–"
-
-
-def _ratio(subject: dict, name: str) -> str:
-    """How many times as long torchviz takes."""
-    both = [_measure(subject, tool, name).get("seconds") for tool in (OURS, "torchviz")]
-    return f"**{median(both[1]) / median(both[0]):.1f}**" if all(both) else "–"
-
-
-def _replay(subject: dict) -> str:
-    both = [_measure(subject, OURS, name).get("seconds") for name in ("backward", "replay")]
-    return f"**{median(both[1]) / median(both[0]):.1f}**" if all(both) else "–"
-
-
-def _fact(subject: dict, tool: str, name: str, fact: str):
-    return _measure(subject, tool, name).get(fact, "–")
-
-
-def _size(subject: dict, tool: str) -> str:
-    size = _fact(subject, tool, "unfolded", "bytes")
-    return size if size == "–" else f"{size / 1e3:,.0f}"
-
-
-def _share(subject: dict) -> str:
-    both = [_fact(subject, tool, "unfolded", "bytes") for tool in (OURS, "torchviz")]
-    return "–" if "–" in both else f"{both[0] / both[1]:.0%}"
+    rows = [[question, *(answer(found[tool]) for tool in TOOLS)] for question, found in shows.items()]
+    return table("|".join(["what differs", *TOOLS.values()]), rows)

@@ -2,18 +2,39 @@
 
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 NAMES = ("inside_autograd", "torchviz", "torchview", "torchlens")
 
 
-def jobs(tool: str, model, inputs: tuple) -> dict[str, tuple[Callable, Callable]]:
-    """For each measure: ``prepare()``, which is not timed, and ``run(prepared)``, which is.
+@dataclass(frozen=True)
+class Job:
+    """One thing that is measured. A drawing's ``run`` returns its SVG, as bytes.
 
-    ``prepare`` is ``None`` where nothing is used up, so that a run can be repeated. What a drawing's
-    ``run`` returns is its SVG, as bytes.
+    Attributes
+    ----------
+    run
+        What is timed. It takes what ``prepare`` or the job named ``after`` returned, or ``None``.
+    prepare
+        What is done before each run and not timed. ``None`` where nothing is used up, so that a
+        short run can be repeated.
+    after
+        The name of the job whose last result it goes on from; that one's time counts too.
+    weighed
+        Whether its memory is measured.
     """
+
+    run: Callable
+    prepare: Callable | None = None
+    after: str | None = None
+    weighed: bool = False
+
+
+def jobs(tool: str, model, inputs: tuple) -> list[dict[str, Job]]:
+    """Groups of jobs: those of a group take turns. What may never end comes last."""
     return {
         "inside_autograd": _inside_autograd,
         "torchviz": _torchviz,
@@ -29,15 +50,21 @@ def _inside_autograd(model, inputs):
         return model(*inputs)
 
     out = loss()
-    return {
-        "capture": (None, lambda _: Graph.of(out, model, saved=False)),
-        "capture_saved": (None, lambda _: Graph.of(out, model)),
-        "unfolded": (None, lambda _: draw(out, model, fold=False).svg.encode()),
-        "folded": (None, lambda _: draw(out, model, fold=True).svg.encode()),
+    return [
+        {
+            "capture": Job(lambda _: Graph.of(out, model, saved=False)),
+            "capture_saved": Job(lambda _: Graph.of(out, model)),
+        },
+        {
+            "folded": Job(lambda _: draw(out, model, fold=True).svg.encode(), weighed=True),
+            "unfolded": Job(lambda _: draw(out, model, fold=False).svg.encode(), weighed=True),
+        },
         # A pass frees its graph, so each run has one of its own.
-        "backward": (loss, lambda out: out.backward()),
-        "replay": (loss, lambda out: replay(out, params=model)),
-    }
+        {
+            "backward": Job(lambda out: out.backward(), loss),
+            "replay": Job(lambda out: replay(out, params=model), loss),
+        },
+    ]
 
 
 def _torchviz(model, inputs):
@@ -45,42 +72,61 @@ def _torchviz(model, inputs):
 
     out = model(*inputs)
     params = dict(model.named_parameters())
-    return {
-        "capture": (None, lambda _: make_dot(out, params=params)),
-        "capture_saved": (None, lambda _: make_dot(out, params=params, show_saved=True)),
-        "unfolded": (None, lambda _: _dot(make_dot(out, params=params).source)),
-    }
+    return [
+        {
+            "capture": Job(lambda _: make_dot(out, params=params)),
+            "capture_saved": Job(lambda _: make_dot(out, params=params, show_saved=True)),
+        },
+        {"unfolded": Job(lambda _: dot(make_dot(out, params=params).source), weighed=True)},
+    ]
 
 
 def _torchview(model, inputs):
     """It follows the forward pass, and runs it to do so."""
     from torchview import draw_graph
 
-    def capture(_=None):
+    def trace(_):
         return draw_graph(model, input_data=inputs, expand_nested=True, depth=20, device="cpu").visual_graph
 
-    return {"capture": (None, capture), "unfolded": (None, lambda _: _dot(capture().source))}
+    return [
+        {"trace": Job(trace)},
+        {"forward": Job(lambda _: dot(trace(None).source), weighed=True)},
+    ]
 
 
 def _torchlens(model, inputs):
-    """It follows the forward pass, and runs it to do so; it draws that pass."""
-    import warnings
-
+    """It follows the forward pass, and runs it to do so; then it can follow a backward pass as well."""
     import torchlens
+    from torchlens.options import CaptureOptions
 
     warnings.simplefilter("ignore")
+    options = CaptureOptions(backward_ready=True)
 
-    def capture(_=None):
-        return torchlens.trace(model, list(inputs))
+    def backward(trace):
+        return trace.log_backward(trace[trace.output_layers[0]].out)
 
-    def draw(_=None):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "graph"
-            capture().draw(vis_outpath=str(path), vis_save_only=True, vis_fileformat="svg")
-            return path.with_suffix(".svg").read_bytes()
+    return [
+        {
+            "trace": Job(lambda _: torchlens.trace(model, list(inputs), capture=options)),
+            "forward_folded": Job(lambda t: saved(t.draw, fold_repeats=True), after="trace", weighed=True),
+            "forward": Job(lambda t: saved(t.draw), after="trace", weighed=True),
+            "capture": Job(backward, after="trace"),
+        },
+        {
+            "unfolded": Job(lambda t: saved(t.draw_backward), after="capture", weighed=True),
+        },
+    ]
 
-    return {"capture": (None, capture), "unfolded": (None, draw)}
+
+def saved(draw: Callable, kind: str = "svg", **options) -> bytes:
+    """What torchlens draws, which it writes to a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph"
+        draw(vis_outpath=str(path), vis_save_only=True, vis_fileformat=kind, **options)
+        return path.with_suffix(f".{kind}").read_bytes()
 
 
-def _dot(source: str) -> bytes:
-    return subprocess.run(["dot", "-Tsvg"], input=source.encode(), capture_output=True, check=True).stdout
+def dot(source: str, *options: str) -> bytes:
+    """What Graphviz makes of a text."""
+    command = ["dot", *(options or ("-Tsvg",))]
+    return subprocess.run(command, input=source.encode(), capture_output=True, check=True).stdout

@@ -13,10 +13,18 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Subject:
-    """``make()`` gives the module and its inputs; calling the module gives a scalar."""
+    """``make()`` gives the module and its inputs; calling the module gives a scalar.
 
+    ``key`` is what a person types, ``name`` what a page says, ``family`` what it is a size of.
+    """
+
+    key: str
     name: str
     make: Callable[[], tuple[nn.Module, tuple[torch.Tensor, ...]]]
+
+    @property
+    def family(self) -> str:
+        return self.key.rpartition("-")[0]
 
 
 class Block(nn.Module):
@@ -150,25 +158,61 @@ class GPT(nn.Module):
         return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
 
 
-def _subject(name: str, model: Callable[[], nn.Module], *inputs: torch.Tensor) -> Subject:
+def _subject(key: str, name: str, model: Callable[[], nn.Module], *inputs: torch.Tensor) -> Subject:
     def make():
         torch.manual_seed(0)
         return model(), inputs
 
-    return Subject(name, make)
+    return Subject(key, name, make)
 
 
 IMAGES, WORDS, TOKENS = torch.ones(2, 3, 8, 8), torch.ones(2, 5, 16), torch.arange(12).reshape(2, 6)
 
+
+def cnn(blocks: int) -> Subject:
+    name = f"CNN, {blocks} block" + "s" * (blocks > 1)
+    return _subject(f"cnn-{blocks}", name, lambda: ResidualCNN(blocks), IMAGES)
+
+
+def transformer(layers: int) -> Subject:
+    name = f"transformer, {layers} layers"
+    return _subject(f"transformer-{layers}", name, lambda: Encoder(layers), WORDS)
+
+
+def lstm(steps: int) -> Subject:
+    return _subject(
+        f"lstm-{steps}", f"LSTM, {steps} steps", lambda: UnrolledLSTM(steps), torch.ones(steps, 2, 4)
+    )
+
+
+def chain(length: int) -> Subject:
+    return _subject(f"chain-{length}", f"chain of {length:,}", lambda: Chain(length), torch.ones(4))
+
+
+def fan_in(count: int) -> Subject:
+    return _subject(f"fan-in-{count}", f"fan-in of {count:,}", lambda: FanIn(count), torch.ones(1))
+
+
 SUBJECTS = [
-    *[
-        _subject(f"CNN, {n} block" + "s" * (n > 1), lambda n=n: ResidualCNN(n), IMAGES)
-        for n in (1, 8, 32, 128)
-    ],
-    *[_subject(f"transformer, {n} layers", lambda n=n: Encoder(n), WORDS) for n in (2, 12)],
-    *[_subject(f"LSTM, {n} steps", lambda n=n: UnrolledLSTM(n), torch.ones(n, 2, 4)) for n in (30, 100)],
-    *[_subject(f"chain of {n:,}", lambda n=n: Chain(n), torch.ones(4)) for n in (100, 900, 5_000)],
-    _subject("fan-in of 2,000", lambda: FanIn(2_000), torch.ones(1)),
-    _subject("60 diamonds", lambda: Diamonds(60), torch.ones(4)),
-    _subject("GPT-2, tied weights", GPT, TOKENS),
+    *map(cnn, (1, 8, 32, 128)),
+    *map(transformer, (2, 12)),
+    *map(lstm, (30, 100)),
+    *map(chain, (100, 900, 5_000)),
+    fan_in(2_000),
+    _subject("diamonds-60", "60 diamonds", lambda: Diamonds(60), torch.ones(4)),
+    _subject("gpt-2", "GPT-2, tied weights", GPT, TOKENS),
 ]
+
+
+def find(key: str) -> Subject:
+    """The subject with this key.
+
+    Raises
+    ------
+    LookupError
+        If there is none; the message names those there are.
+    """
+    for subject in SUBJECTS:
+        if subject.key == key:
+            return subject
+    raise LookupError(f"There is no subject {key!r}: choose from {', '.join(one.key for one in SUBJECTS)}.")

@@ -8,6 +8,7 @@ import pytest
 from math_core import LatexError
 
 import mathml
+import opener
 import page_facts
 import repository
 
@@ -120,7 +121,8 @@ def test_addresses_become_one_web_address(address):
 
 
 @pytest.mark.parametrize(
-    "address", ["", None, "/srv/git/book", "../book", "https://example.org/some/book", "https://github.com/some"]
+    "address",
+    ["", None, "/srv/git/book", "../book", "https://example.org/some/book", "https://github.com/some"],
 )
 def test_addresses_without_buttons(address):
     assert repository.clean_url(address) is None
@@ -150,3 +152,44 @@ def test_report_links():
         "https://github.com/a/b/issues/new?title=Mistake%20in%20notebooks/12_grad_fn"
     )
     assert "/-/issues/new?issue[title]=" in repository.report_link("https://gitlab.com/a/b", page)
+
+
+# ---------------------------------------------------------------- the top of a chapter
+
+CHAPTER = """<section><h1>Title</h1>
+<p>You will
+see.</p>
+<p><strong>Time:</strong> about 5
+minutes.</p>
+<p>Text</p></section>"""
+FACTS = {"torch": "2.13.0", "python": "3.11.7", "changed": "2026-01-02"}
+BUTTONS = [
+    {"label": "download-buttons", "buttons": [{"url": "a.ipynb", "text": ".ipynb"}]},
+    {"label": "launch-buttons", "buttons": [{"url": "https://x/?a&b", "text": "Binder"}]},
+]
+
+
+def test_an_opener_holds_time_versions_day_and_links():
+    body = opener.open_chapter(CHAPTER, FACTS, BUTTONS)
+    assert body.index("see.</p>") < body.index('<div class="opener">') < body.index("<p><strong>Time:")
+    inside = body[body.index('<div class="opener">') : body.index("</div>")]
+    for part in (
+        "about 5\nminutes.",
+        "torch 2.13.0 and Python 3.11.7.",
+        '<time datetime="2026-01-02">2026-01-02</time>',
+        '<a class="opener-run" href="https://x/?a&amp;b">Run on Binder</a>',
+    ):
+        assert inside.count(part) == 1
+    assert ".ipynb" not in inside and body.endswith("</div>\n<p>Text</p></section>")
+
+
+def test_an_opener_says_only_what_is_known():
+    body = opener.open_chapter(CHAPTER, {"torch": None, "python": None, "changed": None}, [])
+    assert "Run with" not in body and "Last changed" not in body and "opener-launch" not in body
+    assert '<div class="opener">\n<p><strong>Time:' in body
+
+
+def test_a_chapter_without_a_line_of_its_own_has_an_opener_below_its_first_words():
+    body = opener.open_chapter("<h1>T</h1>\n<p>First</p>\n<p>Text</p>", FACTS, [])
+    assert body.startswith('<h1>T</h1>\n<p>First</p>\n<div class="opener">\n<p class="opener-facts">')
+    assert opener.open_chapter("<h1>T</h1>\n<p>First</p>", {}, []) == "<h1>T</h1>\n<p>First</p>"

@@ -137,8 +137,12 @@ def test_the_clinic_shows_every_entry():
 
 @pytest.mark.parametrize(
     "path, made",
-    [(generated_pages.ERRORS, error_pages.index_page), (generated_pages.ERRORS_BOX, error_pages.search_box)],
-    ids=["page", "search box"],
+    [
+        (generated_pages.ERRORS, error_pages.index_page),
+        (generated_pages.ERRORS_BOX, error_pages.search_box),
+        (generated_pages.ERRORS_DATA, error_pages.search_data),
+    ],
+    ids=["page", "search box", "data"],
 )
 def test_the_index_is_up_to_date(path, made):
     assert path.read_text(encoding="utf-8") == made(), "run python tools/generated_pages.py"

@@ -525,8 +525,8 @@ def test_progress_is_stored(progress_file):
         "exercises": {"cubed": {"passed": True, "tries": 3}},
     }
     assert sorted(path.name for path in progress_file.parent.iterdir()) == [
+        ".progress.json.lock",
         "progress.json",
-        "progress.json.lock",
     ]
 
 

@@ -175,7 +175,7 @@ def test_the_start_page_links_every_chapter_by_its_title(desk):
     desk.update()
     page = json.loads((desk.work / copies.START).read_text(encoding="utf-8"))
     text = "".join(page["cells"][0]["source"])
-    assert "- [one](12_a.ipynb)\n- [Two](13_b.ipynb)" in text
+    assert "- 12 [one](12_a.ipynb)\n- 13 [Two](13_b.ipynb)" in text
 
 
 def test_no_chapters(tmp_path):
@@ -204,3 +204,23 @@ def test_the_start_page_shows_progress(desk):
     page = json.loads((desk.work / copies.START).read_text(encoding="utf-8"))
     assert "progress()" in "".join(page["cells"][1]["source"])
     assert page["cells"][1]["outputs"] == []
+
+
+def test_links_to_headings_of_pages_have_the_form_that_jupyterlab_knows(desk):
+    """JupyterLab keeps a heading's letters and signs; the site has them small and without signs."""
+    pages = desk.notebooks.parent / "book"
+    pages.mkdir()
+    (pages / "page.md").write_text("# A page\n\n### How many `x`, and why?\n\n## A–B\n", encoding="utf-8")
+    links = (
+        "[a](../book/page.md#how-many-x-and-why) [b](../book/page.md#ab) [c](../book/page.md#term-x) "
+        "[d](../book/gone.md#how-many-x-and-why) [e](12_a.ipynb#how-many-x-and-why) [f](../book/page.md)"
+    )
+    desk.book(links)
+    desk.update()
+    text = json.loads(desk.files()["12_a.ipynb"])["cells"][0]["source"][0]
+    assert text == (
+        "# [a](../book/page.md#How-many-x,-and-why?) [b](../book/page.md#A%E2%80%93B) "
+        "[c](../book/page.md#term-x) [d](../book/gone.md#how-many-x-and-why) "
+        "[e](12_a.ipynb#how-many-x-and-why) [f](../book/page.md)\n"
+    )
+    assert desk.update() == "same"

@@ -1,5 +1,6 @@
 """The small scripts behind `make book`, `make serve` and `make lab`."""
 
+import json
 import socket
 import threading
 import urllib.request
@@ -52,6 +53,44 @@ def test_lab_listens_here_only_and_keeps_its_token(tmp_path):
     assert "--ip=127.0.0.1" in command
     assert not [option for option in command if "token" in option.lower() or "password" in option.lower()]
     assert any(option.endswith("/lab/tree/work/START.ipynb") for option in command)
+
+
+LIVE = "application/vnd.jupyter.widget-view+json"
+
+
+def test_a_live_face_of_yesterday_is_left_out_where_there_is_a_still_one(tmp_path):
+    bundles = [
+        {LIVE: {"model_id": "1"}, "text/html": "frames"},
+        {LIVE: {"model_id": "2"}},
+        {"text/plain": "é"},
+    ]
+    outputs = [{"output_type": "display_data", "data": data, "metadata": {}} for data in bundles]
+    cells = [{"cell_type": "markdown", "source": "words"}, {"cell_type": "code", "outputs": outputs}]
+    path = tmp_path / "12_a.ipynb"
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    lab.keep_still_faces(path)
+    left = json.loads(path.read_text(encoding="utf-8"))["cells"][1]["outputs"]
+    assert [output["data"] for output in left] == [{"text/html": "frames"}, bundles[1], bundles[2]]
+    written = path.stat().st_mtime_ns
+    lab.keep_still_faces(path)
+    assert path.stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"cells": [{"outputs": [3]}]}', "{"])
+def test_what_is_no_notebook_is_left_alone(tmp_path, content):
+    path = tmp_path / "12_a.ipynb"
+    path.write_text(content)
+    lab.keep_still_faces(path)
+    assert path.read_text() == content
+
+
+def test_a_lab_that_is_open_on_the_book_is_noticed(tmp_path, monkeypatch):
+    from jupyter_server import serverapp
+
+    found = [{"root_dir": str(tmp_path)}, {"url": "an old one"}]
+    monkeypatch.setattr(serverapp, "list_running_servers", lambda: iter(found))
+    assert lab.is_open(tmp_path)
+    assert not lab.is_open(tmp_path / "other")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ Without scripts, use your browser's search in the list below.
 The same index answers in Python: `explain(error)`, `explain("pasted text")`, or `explain()` for the last
 error. In a terminal, `python -m inside_autograd explain FILE` reads a traceback from a file. [The error
 clinic](../notebooks/42_error_clinic.ipynb) runs each entry, broken and repaired. Messages are those of the
-torch version named at the foot of the clinic; older names in them are found too.
+torch version named at the top of the clinic; older names in them are found too.
 """
 
 
@@ -47,8 +47,8 @@ def _entry(entry: Entry) -> str:
     )
 
 
-def search_box() -> str:
-    """The file ``book/errors_box.html``: the text box and what its script searches."""
+def search_data() -> str:
+    """The file ``book/_static/errors_data.js``: what the text box searches, loaded at its first use."""
     data = [
         {
             "id": entry.id,
@@ -59,8 +59,11 @@ def search_box() -> str:
         }
         for entry in all_entries().values()
     ]
-    # "</" would end the script element.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return f"window.errorIndex = {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n"
+
+
+def search_box() -> str:
+    """The file ``book/errors_box.html``: the text box."""
     return (
         '<link rel="stylesheet" href="../_static/errors.css">\n'
         '<form id="error-box" role="search" hidden>\n'
@@ -70,6 +73,5 @@ def search_box() -> str:
         '<button type="reset">Clear</button>\n'
         '<p id="error-says" role="status"></p>\n'
         "</form>\n"
-        f'<script type="application/json" id="error-data">{text}</script>\n'
         '<script src="../_static/errors.js" defer></script>\n'
     )

@@ -15,6 +15,7 @@ PAGE = ROOT / "book" / "solutions.md"
 PLAYER = ROOT / "book" / "front_player.html"
 ERRORS = ROOT / "book" / "errors.md"
 ERRORS_BOX = ROOT / "book" / "errors_box.html"
+ERRORS_DATA = ROOT / "book" / "_static" / "errors_data.js"
 OPENING = """\
 # Solutions
 
@@ -108,6 +109,7 @@ MADE = {
     PLAYER: front_player,
     ERRORS: error_pages.index_page,
     ERRORS_BOX: error_pages.search_box,
+    ERRORS_DATA: error_pages.search_data,
 }
 
 

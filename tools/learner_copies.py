@@ -15,7 +15,9 @@ work/.copies.json remembers what was copied. Without it, every copy that differs
 import hashlib
 import json
 import os
+import re
 import sys
+import urllib.parse
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,9 +86,10 @@ def start_page(chapters):
         "updated; a newer version of a chapter that you changed is put beside yours, with `.new` in its "
         "name. To begin a chapter afresh, delete its file and run `make lab` again.",
         "",
-        "Run a cell with Shift+Enter. Open a chapter:",
+        "Run a cell with Shift+Enter, and a chapter from its top: its cells build on each other (menu *Run*, "
+        "*Run All Cells*). Open a chapter:",
         "",
-        *(f"- [{title_of(data, name)}]({name})" for name, data in chapters.items()),
+        *(f"- {name[:2]} [{title_of(data, name)}]({name})" for name, data in chapters.items()),
         "",
         "## What you have done",
         "",
@@ -100,6 +103,43 @@ def start_page(chapters):
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     page = {"cells": [cell, shown], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     return (json.dumps(page, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def anchors_for_jupyter(data, book):
+    """Make links to headings of the book's pages work in JupyterLab.
+
+    The site writes an anchor in small letters and without signs, as GitHub does; JupyterLab keeps the heading
+    as it is, with hyphens for blanks. With an anchor that it does not know it stays at the top of the page.
+
+    Args:
+        data: the bytes of a notebook.
+        book: the folder of the pages.
+
+    Returns:
+        The bytes with anchors as JupyterLab has them. What leads to no heading stays as it is.
+    """
+
+    def change(match):
+        page, anchor = match.groups()
+        if page not in headings:
+            path = book / page
+            headings[page] = _headings(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found = headings[page].get(anchor)
+        return f"](../book/{page}#{found})" if found else match[0]
+
+    headings = {}
+    text = data.decode("utf-8")
+    return re.sub(r"\]\(\.\./book/([\w-]+\.md)#([\w-]+)\)", change, text).encode("utf-8")
+
+
+def _headings(text):
+    """Anchors of a page in Markdown: from GitHub's form to JupyterLab's."""
+    found = {}
+    for line in re.findall(r"^#{1,6} (.+)$", text, re.MULTILINE):
+        words = line.replace("`", "").strip()
+        anchor = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+        found.setdefault(anchor, urllib.parse.quote(words.replace(" ", "-"), safe="-:,=?'!()"))
+    return found
 
 
 def read_manifest(work):
@@ -183,6 +223,8 @@ def update(notebooks, work):
         SystemExit: there are no chapters, or work/ is not a folder.
     """
     chapters = {path.name: path.read_bytes() for path in sorted(notebooks.glob("*.ipynb"))}
+    book = notebooks.parent / "book"
+    chapters = {name: anchors_for_jupyter(data, book) for name, data in chapters.items()}
     if not chapters:
         raise SystemExit("There are no chapters in notebooks/ to copy.")
     if work.exists() and not work.is_dir():

@@ -19,12 +19,8 @@ _ATTRIBUTE = re.compile(r'(?:class|id)="([^"]*)"')
 _INLINE = re.compile(r"<script(?![^>]* src=)[^>]*>(.*?)</script>", re.DOTALL)
 _ROOT = re.compile(r'data-content_root="([^"]*)"')
 _WORD = re.compile(r"[\w-]+")
-# Bootstrap's script names the classes of all its widgets. These are the ones of menus, tooltips and folds.
-BOOTSTRAP = (
-    "active collapse collapsed collapsing disabled dropdown dropdown-divider dropdown-header dropdown-item "
-    "dropdown-menu dropdown-menu-end dropdown-toggle dropup fade show tooltip tooltip-arrow tooltip-inner "
-    "bs-tooltip-auto bs-tooltip-bottom bs-tooltip-end bs-tooltip-start bs-tooltip-top"
-)
+# Menus and tooltips, which header.py and page_html.py replace: twice as much as all other scripts.
+UNUSED_SCRIPT = "bootstrap.js"
 
 
 def _parts(text):
@@ -42,13 +38,14 @@ def listed(text):
 
     Returns:
         Two lists of paths from the top of the site, in the order of loading: stylesheets, and scripts less
-        those of search.
+        those of search and the one that is not used.
     """
     head, _, tail = _parts(text)
     sheets = [m[1] for m in _LINK.finditer(head) if 'rel="stylesheet"' in m[0]]
     scripts = [m[1] for part in (head, tail) for m in _SCRIPT.finditer(part)]
+    left_out = (*SEARCH, UNUSED_SCRIPT)
     top = lambda path: path.replace("../", "")  # noqa: E731
-    return [top(path) for path in sheets], [top(p) for p in scripts if Path(p).name not in SEARCH]
+    return [top(path) for path in sheets], [top(p) for p in scripts if Path(p).name not in left_out]
 
 
 def rewrite(text, is_search):
@@ -67,13 +64,13 @@ def rewrite(text, is_search):
     root = root[1]
     head, body, tail = _parts(text)
     head = _LINK.sub(lambda m: "" if re.search(r'rel="(?:stylesheet|preload)"', m[0]) else m[0], head)
-    search = "".join(
-        f'<script defer src="{m[1]}"></script>\n'
-        for m in _SCRIPT.finditer(head)
-        if is_search and Path(m[1]).name in SEARCH
-    )
+    search = [m[1] for m in _SCRIPT.finditer(head) if is_search and Path(m[1]).name in SEARCH]
     if search:
-        search += f'<script defer src="{root}_static/search.js"></script>\n'
+        # A query in the address is answered once the index is there: what ranks must come before it.
+        index = [path for path in search if path.endswith("searchindex.js")]
+        ranking = [f"{root}_static/{name}" for name in ("search_data.js", "search.js")]
+        search = [path for path in search if path not in index] + ranking + index
+    search = "".join(f'<script defer src="{path}"></script>\n' for path in search)
     head = _OPTIONS.sub("", _SCRIPT.sub("", head))
     head += f'<link rel="stylesheet" href="{root}{CSS}?v=0">\n<script defer src="{root}{JS}?v=0"></script>\n'
     return head + search + body + _SCRIPT.sub("", tail)
@@ -89,7 +86,7 @@ def words_in(pages, scripts):
     Returns:
         A set of words.
     """
-    words = set(BOOTSTRAP.split())
+    words = set()
     for page in pages:
         for match in _ATTRIBUTE.finditer(page):
             words.update(match[1].split())
@@ -122,8 +119,8 @@ def build(out, pages):
         scripts.remove("_static/design-tabs.js")
     for path, text in pages.items():
         pages[path] = rewrite(text, path.name == "search.html")
-    # Bootstrap's names are in BOOTSTRAP; the bundle of an earlier build names itself.
-    named = ("bootstrap.js", "site.js")
+    # The bundle of an earlier build would name what is gone; data is all words and makes no element.
+    named = (UNUSED_SCRIPT, "site.js", "search_data.js", "errors_data.js")
     sources = [path for path in (out / "_static").rglob("*.js") if path.name not in named]
     words = words_in(pages.values(), [path.read_text(encoding="utf-8") for path in sorted(sources)])
     files = {

@@ -1,10 +1,16 @@
-"""What others read of the site: a page for wrong addresses and, its address known, a list of pages."""
+"""What others keep of the site: wrong addresses, addresses of pages that were renamed, a list of pages."""
 
 import html
+import json
 import os
+import posixpath
 from pathlib import Path
 
+from sphinx.errors import ExtensionError
+
 import repository
+
+REDIRECTS = "book/redirects.json"
 
 # It may be shown at any depth, so it loads nothing and finds the top of the site from the address.
 _NOT_FOUND = """\
@@ -40,6 +46,60 @@ const top_ = location.pathname.match(/^(.*?\\/)(?:book|notebooks)\\//)
 if (top_) document.querySelector("a").href = top_[1] + "{first}"
 </script>
 """
+
+# The script keeps the part of the address that names a heading, which the forwarding by itself would lose.
+_MOVED = """\
+<!doctype html>
+<html lang="{language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>Moved · {title}</title>
+<link rel="icon" href="data:,">
+<link rel="canonical" href="{canonical}">
+<script>location.replace("{target}" + location.hash)</script>
+<meta http-equiv="refresh" content="0; url={target}">
+</head>
+<body><p>This page has a new address: <a href="{target}">{target}</a>.</p></body>
+</html>
+"""
+
+
+def moved(language, title, old, new, site):
+    """Write the page that stands at the old address of a page and leads to the new one.
+
+    Args:
+        language: the language of the book.
+        title: its title.
+        old: the old path from the top of the site, such as `notebooks/12_graph.html`.
+        new: the new one.
+        site: the address of the site with a slash at its end, or None.
+
+    Returns:
+        An HTML page that needs no other file.
+    """
+    target = posixpath.relpath(new, posixpath.dirname(old) or ".")
+    canonical = site + new if site else target
+    return _MOVED.format(language=language, title=html.escape(title), target=target, canonical=canonical)
+
+
+def check_redirects(redirects, pages):
+    """List what is wrong with the new names of renamed pages.
+
+    Args:
+        redirects: a dict from old names to new ones, without suffix.
+        pages: the names of all pages.
+
+    Returns:
+        A list of sentences.
+    """
+    wrong = [f"{old} is a page, so it can lead to no other." for old in sorted(redirects) if old in pages]
+    return wrong + [
+        f"{old} leads to {new}, which is no page."
+        for old, new in sorted(redirects.items())
+        if new not in pages
+    ]
 
 
 def not_found(language, title, first, site):
@@ -78,6 +138,19 @@ def sitemap(site, pages):
     return "\n".join([*lines, "</urlset>", ""])
 
 
+def _forward(app, out, site):
+    redirects = json.loads((Path(app.srcdir) / REDIRECTS).read_text(encoding="utf-8"))
+    wrong = check_redirects(redirects, app.env.found_docs)
+    if wrong:
+        raise ExtensionError(f"{REDIRECTS}: {' '.join(wrong)}")
+    uri = app.builder.get_target_uri
+    for old, new in redirects.items():
+        path = out / uri(old)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = moved(app.config.language, app.config.html_title, uri(old), uri(new), site)
+        path.write_text(text, encoding="utf-8")
+
+
 def _finish(app, exception):
     if exception is not None or app.builder.format != "html":
         return
@@ -86,6 +159,7 @@ def _finish(app, exception):
     first = app.builder.get_target_uri(app.config.root_doc)
     page = not_found(app.config.language, app.config.html_title, first, site)
     (out / "404.html").write_text(page, encoding="utf-8")
+    _forward(app, out, site)
     target = out / "sitemap.xml"
     target.unlink(missing_ok=True)
     if site:

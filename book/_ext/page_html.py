@@ -13,6 +13,10 @@ _SET_MODE = (
 )
 _STILL = re.compile(r'<img class="ag-still"[^>]*>')
 _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+_CODE = re.compile(r'<div class="highlight"><pre>.*?</pre>', re.DOTALL)
+_UNCOLORED = re.compile(r'<span class="(?:n|p|w|nn)">([^<]*)</span>|<span></span>')
+_BUTTON = re.compile(r'<(?:a|button)\b[^>]*class="[^"]*\bbtn btn-sm\b[^>]*>')
+_PLAIN = {"Toggle primary sidebar": "Pages of the book", "Toggle secondary sidebar": "On this page"}
 _ADVERTISEMENT = re.compile(
     r'<div class="sidebar-primary-item">\s*<div id="ethical-ad-placement"[^>]*>\s*</div>\s*</div>'
 )
@@ -49,6 +53,54 @@ def without_stills(text):
     return _STILL.sub("", text)
 
 
+def without_printed_contents(text):
+    """Take out the second list of contents, which the theme has for paper: book.css prints none."""
+    start = text.find('<div id="jb-print-docs-body"')
+    if start < 0:
+        return text
+    depth = 0
+    for tag in re.finditer(r"<(/?)div\b[^>]*>", text[start:]):
+        depth += -1 if tag[1] else 1
+        if not depth:
+            return text[:start] + text[start + tag.end() :]
+    return text
+
+
+def plain_code(text):
+    """Take the marks off names, brackets and spaces in code: they have the color of the block itself.
+
+    They are half of all marks, and up to a sixth of a page as sent.
+    """
+    return _CODE.sub(lambda block: _UNCOLORED.sub(r"\1", block[0]), text)
+
+
+def native_tooltips(text):
+    """Let the browser show what a button does: the theme would have a script of Bootstrap's show it."""
+    text = re.sub(r'\bdata-bs-title="[^"]*"\s*(?=[^>]*\btitle=")', "", text)
+    text = text.replace(" data-bs-title=", " title=")
+    return re.sub(r'\s+data-bs-(?:placement|toggle)="[^"]*"', "", text)
+
+
+def name_buttons(text):
+    """Name the buttons that show an icon alone: a screen reader would read the icon's own character."""
+
+    def named(match):
+        tag = match[0]
+        for old, new in _PLAIN.items():
+            tag = tag.replace(f'title="{old}"', f'title="{new}"')
+        title = re.search(r'\btitle="[^"]*"', tag)
+        if not title or "aria-label" in tag:
+            return tag
+        return f"{tag[:-1]} aria-{title[0].replace('title', 'label', 1)}>"
+
+    return _BUTTON.sub(named, text)
+
+
+def save_sources(text):
+    """Save the source of a page at the press of its button: a browser would show a notebook's raw text."""
+    return re.sub(r'target="_blank"(?=\s+class="btn btn-sm btn-download-source-button)', "download", text)
+
+
 def each_style_once(text):
     """Keep the first of several equal style sheets: every drawing of a notebook carries its own."""
     seen = set()
@@ -62,8 +114,15 @@ def each_style_once(text):
     return _STYLE.sub(first, text)
 
 
+CHANGES = (
+    *(set_mode_early, name_sidebar, without_advertisements, without_printed_contents, plain_code),
+    native_tooltips,
+    *(name_buttons, save_sources, without_stills, each_style_once),
+)
+
+
 def finish(text):
     """Do all of it. A page that went through once stays as it is."""
-    for change in (set_mode_early, name_sidebar, without_advertisements, without_stills, each_style_once):
+    for change in CHANGES:
         text = change(text)
     return text

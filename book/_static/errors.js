@@ -2,14 +2,14 @@
 // Reads a text as src/inside_autograd/pasted.py does; tests hold the two to the same answers.
 (() => {
   "use strict";
-  const data = JSON.parse(document.getElementById("error-data").textContent);
   const box = document.getElementById("error-text");
   const says = document.getElementById("error-says");
   const form = document.getElementById("error-box");
+  const folder = document.currentScript.src.replace(/[^/]*$/, "");
   // One heading for each entry, in the same order. Sphinx writes some ids in another form than the sources.
   const sections = [...document.querySelectorAll("article h3")].map((heading) => heading.closest("section"));
   const topics = [...new Set(sections.map((section) => section.parentElement))];
-  const patterns = data.map((entry) => new RegExp("^(?:" + entry.pattern + ")"));
+  let data, patterns, words, counts, sizes;
 
   const FRONT = /^(?:\s|\[\w+\]:|E\s(?=\s)|[>|+`*"'])*/;
   const NAME =
@@ -99,11 +99,7 @@
   }
 
   // How alike two texts are: the cosine between their sets of words, a rare word weighing more.
-  const words = data.map((entry) => wordsOf(entry.title + " " + entry.messages.join(" ")));
-  const counts = {};
-  words.forEach((set) => set.forEach((word) => (counts[word] = (counts[word] || 0) + 1)));
   const weight = (word) => Math.log(data.length / counts[word]) + 0.1;
-  const sizes = words.map((set) => sum([...set].sort().map(weight)));
 
   function nearest(text) {
     const part = oneSpace(text).toLowerCase();
@@ -172,10 +168,36 @@
     }
   }
 
+  function start() {
+    data = window.errorIndex;
+    patterns = data.map((entry) => new RegExp("^(?:" + entry.pattern + ")"));
+    words = data.map((entry) => wordsOf(entry.title + " " + entry.messages.join(" ")));
+    counts = {};
+    words.forEach((set) => set.forEach((word) => (counts[word] = (counts[word] || 0) + 1)));
+    sizes = words.map((set) => sum([...set].sort().map(weight)));
+    box.addEventListener("input", search);
+    form.addEventListener("reset", () => setTimeout(search));
+    window.addEventListener("hashchange", follow);
+    search();
+  }
+
+  // Who only reads the list does not load what the box searches. A script can be loaded from a disk too.
+  let asked = false;
+  function load() {
+    if (asked) return;
+    asked = true;
+    const script = document.createElement("script");
+    script.src = folder + "errors_data.js";
+    script.onload = start;
+    script.onerror = () => {
+      asked = false;
+      says.textContent = "The index could not be loaded: check the connection and type again.";
+    };
+    document.head.append(script);
+  }
+
   form.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(search));
-  box.addEventListener("input", search);
-  window.addEventListener("hashchange", follow);
-  search(); // a browser may have kept the text of an earlier visit
+  for (const name of ["focusin", "input", "pointerenter"]) form.addEventListener(name, load);
+  if (box.value) load(); // a browser may have kept the text of an earlier visit
 })();

@@ -20,6 +20,20 @@ ARGUMENTS = [
 ]
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests measured: `record_property("to print", …)`."""
+    lines = [
+        text
+        for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+        for key, text in report.user_properties
+        if key == "to print" and report.when == "call"
+    ]
+    if lines:
+        terminalreporter.section("measured")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
 class QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
         pass

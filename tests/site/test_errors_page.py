@@ -37,6 +37,9 @@ ASK = """texts => texts.map(text => {
 @pytest.fixture
 def ask(open_page):
     page = open_page("book/errors.html")
+    assert page.evaluate("window.errorIndex") is None, "it is loaded at first use"
+    page.get_by_label("Your message or traceback").focus()
+    page.wait_for_function("window.errorIndex")
     return lambda texts: page.evaluate(ASK, list(texts))
 
 
@@ -120,3 +123,22 @@ def test_the_list_of_contents_is_not_cut_off(open_page):
     page = open_page("book/errors.html", viewport={"width": 1400, "height": 900})
     aside = page.locator(".bd-sidebar-secondary")
     assert aside.evaluate("aside => aside.scrollWidth - aside.clientWidth") <= 0
+
+
+def test_a_text_that_was_there_before_the_data_is_looked_up(open_page):
+    page = open_page("book/errors.html")
+    page.get_by_label("Your message or traceback").fill(SECOND.message)
+    expect(page.locator("#error-says a")).to_have_text(SECOND.title)
+
+
+def test_when_the_data_cannot_be_loaded_the_box_says_so_and_tries_again(browser, address):
+    page = browser.new_page()
+    page.route("**/errors_data.js", lambda route: route.abort())
+    page.goto(f"{address}/book/errors.html")
+    box = page.get_by_label("Your message or traceback")
+    box.fill("leaf")
+    expect(page.locator("#error-says")).to_contain_text("could not be loaded")
+    page.unroute("**/errors_data.js")
+    box.fill(SECOND.message)
+    expect(page.locator("#error-says a")).to_have_text(SECOND.title)
+    page.close()

@@ -1,5 +1,6 @@
-"""A chapter in a real JupyterLab: its drawings are seen before the notebook is trusted, and after."""
+"""Chapters in a real JupyterLab: seen before they are trusted and after, run, played with and answered."""
 
+import html
 import io
 import json
 import os
@@ -35,6 +36,7 @@ FAILING = (
     "{}['x']",
     "from inside_autograd import explain\nexplain()",
 )
+PLAYED, EXPLORED = "12_grad_fn.ipynb", "13_leaves.ipynb"
 THEMES = "lab/user-settings/@jupyterlab/apputils-extension/themes.jupyterlab-settings"
 
 
@@ -61,7 +63,8 @@ def lab(tmp_path_factory):
     count, chapter = chapter_with_drawings()
     folder = home / "notebooks"
     folder.mkdir()
-    shutil.copy(chapter, folder)
+    for path in (chapter, ROOT / "notebooks" / PLAYED, ROOT / "notebooks" / EXPLORED):
+        shutil.copy(path, folder)
     cells = [nbformat.v4.new_code_cell(source) for source in FAILING]
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=METADATA), folder / "failing.ipynb")
     for name, content in SETTINGS.items():
@@ -77,6 +80,7 @@ def lab(tmp_path_factory):
         JUPYTER_DATA_DIR=str(home / "data"),
         JUPYTER_RUNTIME_DIR=str(home / "runtime"),
         IPYTHONDIR=str(home / "ipython"),
+        INSIDE_AUTOGRAD_PROGRESS=str(home / "progress.json"),
     )
     token = secrets.token_hex(16)
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ServerApp.ip=127.0.0.1"]
@@ -199,7 +203,7 @@ def test_a_card_stands_below_a_known_error(browser, lab):
     # An error ends "run all": the cells after it are run one by one.
     known, unknown, asked = (page.locator(".jp-CodeCell").nth(i) for i in (1, 2, 3))
     card = known.locator(".iag-x")
-    expect(card).to_contain_text("Backward from a tensor of several elements")
+    expect(card).to_contain_text("Backward from a tensor of several elements", timeout=60_000)
     expect(card).to_contain_text("What to do:")
     outputs = known.locator(".jp-OutputArea-output")
     expect(outputs).to_have_count(2)
@@ -212,3 +216,94 @@ def test_a_card_stands_below_a_known_error(browser, lab):
     expect(unknown.locator(".iag-x")).to_have_count(0)
     expect(asked.locator(".iag-x")).to_contain_text("Not in the catalogue")
     context.close()
+
+
+@pytest.fixture
+def open_run(browser, lab):
+    """A function that opens a chapter in a workspace of its own, runs all its cells and waits for the end."""
+    context = browser.new_context(viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(60_000)
+
+    def open_(name):
+        page = context.new_page()
+        page.goto(
+            lab["url"].replace("lab/tree/" + lab["file"].name, f"lab/workspaces/run-{name[:2]}/tree/{name}")
+        )
+        code = [
+            cell for cell in nbformat.read(ROOT / "notebooks" / name, 4).cells if cell.cell_type == "code"
+        ]
+        expect(page.locator(".jp-CodeCell")).to_have_count(len(code), timeout=60_000)
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).click()
+        # Numbers stand there from the start, so first it must be seen to run.
+        expect(page.locator(".jp-InputPrompt", has_text="[*]").first).to_be_attached()
+        expect(page.locator(".jp-InputPrompt", has_text="[*]")).to_have_count(0, timeout=120_000)
+        expect(page.locator(".jp-CodeCell .jp-InputPrompt").last).to_have_text(f"[{len(code)}]:")
+        expect(page.locator(".jp-OutputArea-output[data-mime-type*=error]")).to_have_count(0)
+        return page
+
+    yield open_
+    context.close()
+
+
+def answer(page, cell, code):
+    """Write into a cell and run it."""
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(code)
+    page.keyboard.press("Control+Enter")
+    return cell.locator(".jp-OutputArea-output .iag-x")
+
+
+def test_a_chapter_is_run_its_player_stepped_and_an_exercise_solved(open_run):
+    page = open_run(PLAYED)
+    player = page.locator(".jp-OutputArea-output .iap").first
+    player.get_by_role("button", name="Step forward").click()
+    expect(player.get_by_role("slider")).to_have_value("1")
+    player.get_by_role("slider").press("ArrowRight")
+    expect(player.get_by_role("slider")).to_have_value("2")
+    player.get_by_role("slider").fill("3")
+    # By hand: y3 = 8 * small; the gradient doubles at each of the three sums.
+    expect(player.locator(".iap-say")).to_have_text(re.compile(r"sent 4 to .* and 4 to small"))
+    cells = page.locator(".jp-CodeCell").count()
+    player.focus()
+    page.keyboard.press("b")  # in JupyterLab's command mode: a new cell
+    page.keyboard.press("End")
+    expect(player.locator("output")).to_have_text("End")
+    assert page.locator(".jp-CodeCell").count() == cells
+    at = page.locator(".jp-CodeCell").evaluate_all(
+        "cells => cells.findIndex(cell => cell.textContent.includes('ex.none_in_a_slot.check'))"
+    )
+    cell, check = page.locator(".jp-CodeCell").nth(at), "ex.none_in_a_slot.check(none_answer)"
+    expect(cell.locator(".iag-x")).to_contain_text("Not attempted yet.")
+    report = answer(page, cell, f'none_answer = "a"\n{check}')
+    expect(report).to_contain_text("A zero would be computed and passed on.")
+    told = report.locator("td", has_text="'a'")
+    expect(told).to_have_css("text-align", "left")  # JupyterLab's own tables stand at the right
+    expect(answer(page, cell, "ex.none_in_a_slot.hint()")).to_contain_text("Hint 1 of 2")
+    expect(answer(page, cell, f'none_answer = "b"\n{check}')).to_contain_text("Right.")
+    expect(cell.locator(".iag-x")).to_have_class(re.compile("passed"))
+    table = answer(page, cell, "from inside_autograd import progress\nprogress()")
+    row = table.locator("tr", has_text="Chapter 12")
+    expect(row).to_contain_text("1 of 5")
+    assert row.locator("th").evaluate("head => head.getClientRects().length && head.offsetHeight") < 35
+    assert_seen(table)
+
+
+def test_a_chapter_is_run_and_its_explorer_recomputes(open_run):
+    page = open_run(EXPLORED)
+    explorer = page.locator(".jp-OutputArea-output .widget-vbox").first
+    stored = [
+        output["data"]["text/html"]
+        for cell in nbformat.read(ROOT / "notebooks" / EXPLORED, 4).cells
+        for output in cell.get("outputs", ())
+        if 'class="iax ' in output.get("data", {}).get("text/html", "")
+    ]
+    frames = re.split(r'<div class="iax-frame"', stored[0])[1:]
+    words = [html.unescape(re.search(r"<desc[^>]*>(.*?)</desc>", frame)[1]) for frame in frames]
+    assert len(set(words)) > 1
+    other = next(i for i, text in enumerate(words) if text != words[0])
+    for position in (0, other):
+        explorer.locator("select").select_option(index=position)
+        expect(explorer.locator("svg.ag desc")).to_have_text(words[position])
+    assert_seen(explorer.locator("svg.ag"))

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
+from test_smoke import PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(os.environ.get("SITE_DIR") or ROOT / "_build" / "html")
 sys.path.insert(0, str(ROOT / "tools"))
 
 import offline_copy  # noqa: E402
-
-# The first page, a chapter with drawings, players and explorers, a long page with a script of its own.
-PAGES = ("book/index", "notebooks/12_grad_fn", "notebooks/22_accumulation", "book/errors", "book/how_to_use")
 
 
 @pytest.fixture(scope="module")

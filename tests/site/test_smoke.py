@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from notebook_rules.view import Page  # noqa: E402
 
-PHONE = {"width": 380, "height": 800}
+PHONE = {"width": 360, "height": 800}
 # Explorers and players, of which a page shows one frame or step at a time, are in test_interactive.py.
 FRAME = ".ag-frame:not(.iax *, .iap *)"
 FIGURE = ".cell_output figure img:not(.iax *)"

@@ -81,7 +81,8 @@ def _update(name: str, change: Callable[[dict], None]) -> None:
 def _locked(path: Path):
     from filelock import FileLock  # comes with torch
 
-    return FileLock(f"{path}.lock", timeout=5)
+    # Hidden, so that it does not stand between the learner's files.
+    return FileLock(path.with_name(f".{path.name}.lock"), timeout=5)
 
 
 def _load(path: Path) -> dict[str, dict]:

@@ -133,7 +133,10 @@ class Progress(Shown):
             still_open = ", ".join(f"<code>ex.{html.escape(name)}</code>" for name in still) or "all done"
             label, count = html.escape(chapter), f"{done} of {total}"
             bar = f'<progress value="{done}" max="{total}" aria-label="{label}: {count}"></progress>'
-            cells.append(f'<tr><th scope="row">{label}</th><td>{bar} {count}</td><td>{still_open}</td></tr>')
+            first, second = (words.replace(" ", "&nbsp;") for words in (label, count))
+            cells.append(
+                f'<tr><th scope="row">{first}</th><td>{bar}&nbsp;{second}</td><td>{still_open}</td></tr>'
+            )
         head = '<tr><th scope="col">Chapter</th><th scope="col">Done</th><th scope="col">Still open</th></tr>'
         note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
         return f"<table>{head}{''.join(cells)}</table>{note}"
