@@ -100,3 +100,30 @@ def test_a_change_that_no_version_tells_is_seen():
     sent = {step.name: step.sent[0].value.numbers for step in recording.steps if step.sent}
     assert sent["SumBackward0"] == (1, 1)
     assert received["AccumulateGrad"] == (60, 60)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64])
+@pytest.mark.parametrize("size", [1, 6, 7, 255, 256, 257, 400])
+@pytest.mark.parametrize("bad", [None, math.nan, math.inf])
+def test_one_that_is_looked_up_is_described_as_any_other(dtype, size, bad):
+    tensor = torch.linspace(-1, 3, size).to(dtype).reshape(1, size)
+    if bad is not None:
+        tensor[0, size // 2] = bad
+    # A subclass is never looked up: it is described by ``summarize``.
+    assert repr(Seen().describe(tensor, None)) == repr(summarize(torch.nn.Parameter(tensor)))
+
+
+@pytest.mark.parametrize("size", [7, 256, 257])
+def test_figures_agree_however_they_are_computed(size):
+    numbers = torch.sin(torch.arange(float(size), dtype=torch.float64)) + 0.25
+    value = Seen().describe(numbers, None)
+    assert (value.minimum, value.maximum) == (float(numbers.min()), float(numbers.max()))
+    assert value.mean == pytest.approx(float(numbers.mean()), rel=1e-12)
+    assert value.norm == pytest.approx(float(numbers.norm()), rel=1e-12)
+    assert (value.nan, value.inf, value.first) == (0, 0, tuple(numbers[:3].tolist()))
+
+
+def test_the_mean_of_a_short_list_has_no_rounding_error_of_its_own():
+    # A sum from left to right loses the 1 and gives 0.
+    assert summarize(torch.tensor([1e16, 1.0, -1e16] + [0.0] * 5, dtype=torch.float64)).mean == 1 / 8
+    assert summarize(torch.tensor([1e16, 1.0, -1e16], dtype=torch.float64)).mean == 1 / 3

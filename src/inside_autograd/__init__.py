@@ -6,7 +6,7 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # Functions that bear the name of their module are imported at once: read later, the name would give
 # the module wherever that had been imported first.
@@ -60,7 +60,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_HOME[name]}")
@@ -69,14 +69,14 @@ def __getattr__(name: str):
     return value
 
 
-def load_ipython_extension(shell) -> None:
+def load_ipython_extension(shell: Any) -> None:
     """``%load_ext inside_autograd``: a short card below the traceback of each error that is known."""
     from .extension import load_ipython_extension
 
     load_ipython_extension(shell)
 
 
-def unload_ipython_extension(shell) -> None:
+def unload_ipython_extension(shell: Any) -> None:
     """``%unload_ext inside_autograd``: tracebacks alone again."""
     from .extension import unload_ipython_extension
 

@@ -50,10 +50,11 @@ def match_gradients(roots: list, gradient) -> list[torch.Tensor | None]:
         raise ValueError(
             f"There are {len(roots)} outputs: pass gradient= in the same form, one entry for each."
         )
-    found = flatten_outputs(gradient)
-    for path, entry in found:
+    found = []
+    for path, entry in flatten_outputs(gradient):
         if isinstance(entry, GradientEdge):
             raise TypeError(f"gradient{path} is a GradientEdge: pass a tensor or None.")
+        found.append((path, entry))
     if isinstance(gradient, Mapping):
         by_path = dict(found)
         for path, entry in found:

@@ -19,7 +19,9 @@ class Shown:
     def body(self) -> str:
         raise NotImplementedError
 
-    css_class = ""
+    @property
+    def css_class(self) -> str:
+        return ""
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return {"text/plain": self.text(), "text/html": self._repr_html_()}

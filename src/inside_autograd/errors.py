@@ -165,7 +165,7 @@ def nearest(message: str, count: int = 3) -> tuple[Entry, ...]:
         score += any(part in one_space(text).lower() for text in _texts(entry))
         if score > ALIKE:
             scores[entry.id] = score
-    best = sorted(scores, key=scores.get, reverse=True)[:count]
+    best = sorted(scores, key=lambda name: scores[name], reverse=True)[:count]
     return tuple(all_entries()[name] for name in best)
 
 
@@ -222,10 +222,11 @@ def _found(error: object) -> list[Found]:
 
 def _with_causes(error: BaseException) -> list[Found]:
     found, seen = [], set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        found.append(Found(type(error).__name__, _message_of(error)))
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        found.append(Found(type(one).__name__, _message_of(one)))
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
     return found
 
 

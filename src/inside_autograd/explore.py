@@ -33,7 +33,7 @@ class Control:
         return self.name.replace("_", " ")
 
 
-def explore(f: Callable, *, alt: str | Callable[..., str] | None = None, **controls) -> "Explorer":
+def explore(f: Callable, *, alt: str | Callable[..., str] | None = None, **controls: object) -> "Explorer":
     """Show what ``f`` returns, for values that a reader chooses.
 
     With a kernel the reader moves live widgets and ``f`` runs again. On a static page the results for
@@ -111,10 +111,11 @@ def _control(name: str, value: object, start: object) -> Control:
         pairs = tuple((str(item), item) for item in value)
         position = next((i for i, (_, item) in enumerate(pairs) if item == start), 0)
         return Control(name, "choice", pairs, position)
-    numbers = isinstance(value, tuple) and all(
-        isinstance(v, int | float) and not isinstance(v, bool) for v in value
-    )
-    if not numbers or len(value) not in (2, 3):
+    if (
+        not isinstance(value, tuple)
+        or len(value) not in (2, 3)
+        or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)
+    ):
         raise TypeError(
             f"The control {name} must be (low, high), (low, high, step), a list or dict of choices, "
             "or True or False."

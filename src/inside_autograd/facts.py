@@ -1,6 +1,7 @@
 """What one of torch's nodes is: its name, its kind, why a slot is empty, which node a leaf has."""
 
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -9,7 +10,7 @@ from torch.utils.checkpoint import CheckpointFunction
 OP, CUSTOM, ACCUMULATE, RECORDED = "op", "custom", "accumulate", "recorded"
 COPY_SLICES, HOOK, CHECKPOINT, ERROR = "copy_slices", "hook", "checkpoint", "error"
 
-AccumulateGrad = torch._C._functions.AccumulateGrad
+AccumulateGrad = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]  # torch's stubs lack it
 
 
 def is_custom(node) -> bool:
@@ -61,11 +62,12 @@ def unseen():
         yield
 
 
-def leaf_node(leaf: torch.Tensor):
+def leaf_node(leaf: torch.Tensor) -> Any:
     """The ``AccumulateGrad`` of a leaf that requires grad.
 
     Torch hands it out only through an operation on the leaf. A view of it is the least: it
     touches no version and saves nothing.
     """
     with unseen(), torch.enable_grad():
-        return leaf.view_as(leaf).grad_fn.next_functions[0][0]
+        view: Any = leaf.view_as(leaf)
+        return view.grad_fn.next_functions[0][0]

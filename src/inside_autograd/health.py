@@ -58,7 +58,7 @@ def brief(value: Value | None) -> str:
     """A value in half a line: exact where it is small, its range where it is large."""
     if value is None:
         return "none"
-    if value.numbers is not None or value.minimum is None:
+    if value.numbers is not None or value.minimum is None or value.maximum is None:
         return f"{value.text} ({value.dtype})"
     figures = [f"min {figure_text(value.minimum)}, max {figure_text(value.maximum)}"]
     figures += [f"{count:,} {name}" for name, count in (("NaN", value.nan), ("inf", value.inf)) if count]

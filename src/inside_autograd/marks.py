@@ -79,18 +79,18 @@ def _even(points: list[Point], steps: int = 20) -> tuple[Point, ...]:
 
 def arrow_of(graph: Graph, picture: Picture, drawn: dict[str, Arrow]) -> dict[tuple[int, int], str]:
     """The key of the arrow that shows each edge ``(source, slot)``; edges between folded boxes share one."""
-    edges = [edge for edge in graph.edges if edge.target is not None]
-    own = {(edge.source, edge.slot): f"{edge.source}-{edge.slot}" for edge in edges}
+    edges = [(edge, edge.target) for edge in graph.edges if edge.target is not None]
+    own = {(edge.source, edge.slot): f"{edge.source}-{edge.slot}" for edge, _ in edges}
     between: dict[tuple[str, str], str] = {}
-    for edge in edges:
+    for edge, target in edges:
         if own[edge.source, edge.slot] in drawn:
-            boxes = picture.key_of[edge.source], picture.key_of[edge.target]
+            boxes = picture.key_of[edge.source], picture.key_of[target]
             between.setdefault(boxes, own[edge.source, edge.slot])
     members = Counter(picture.key_of)
     found = {}
-    for edge in edges:
+    for edge, target in edges:
         key = own[edge.source, edge.slot]
-        boxes = picture.key_of[edge.source], picture.key_of[edge.target]
+        boxes = picture.key_of[edge.source], picture.key_of[target]
         folded = members[boxes[0]] > 1 or members[boxes[1]] > 1
         if key in drawn:
             found[edge.source, edge.slot] = key

@@ -8,6 +8,7 @@ that are alive when the block ends are found from the tensors that Python holds,
 import gc
 import weakref
 from collections.abc import Iterator
+from types import TracebackType
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -78,7 +79,7 @@ class saved_memory:
      2  MulBackward0  other   ()     int64        8  new
     """
 
-    def __init__(self, params=None):
+    def __init__(self, params: object = None):
         self._named = [(name, weakref.ref(tensor)) for name, tensor in named_tensors(params)]
         self._before: Before | None = None
         self._result: _Reading | None = None
@@ -93,9 +94,14 @@ class saved_memory:
         self._before = Before()
         return self
 
-    def __exit__(self, error_type, error, traceback) -> None:
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         before, self._before = self._before, None
-        if error is not None:
+        if error is not None or before is None:
             self._why_empty = "The block of saved_memory ended with an error, so nothing was measured."
             return
         named = [(name, tensor) for name, ref in self._named if (tensor := ref()) is not None]
@@ -146,7 +152,7 @@ class saved_memory:
     def _headline(self) -> str:
         read = sum(tensor.shape is not None or tensor.nbytes is not None for tensor in self.tensors)
         if not len(self):
-            return f"Saved for backward: nothing. {self._result.why_nothing}"
+            return f"Saved for backward: nothing. {self._measured().why_nothing}"
         parts = []
         if read:
             new = {0: "none of it new", self.nbytes: "all new"}.get(
@@ -194,15 +200,15 @@ class _Reading:
 
 def _row(op: int, node, raw: RawSaved, old: set, names: dict, first: dict) -> SavedTensor:
     saved = describe_saved(raw, node, {node: 0}, {}, {})
-    fixed = {"op": op, "node": name_of(node), "attr": saved.attr, "state": saved.state}
+    head = op, name_of(node), saved.attr, saved.state
     if raw.tensor is None:
-        return SavedTensor(**fixed)
+        return SavedTensor(*head)
     storages = storages_of(raw.tensor)
     shared_with = next((first[key] for key in storages if key in first), None)
     fresh = {key: nbytes for key, nbytes in storages.items() if key not in first}
     first.update(dict.fromkeys(fresh, f"{saved.attr} of op {op}"))
     return SavedTensor(
-        **fixed,
+        *head,
         shape=saved.shape,
         dtype=saved.dtype,
         nbytes=saved.nbytes if len(storages) == 1 else sum(storages.values()),

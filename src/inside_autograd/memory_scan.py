@@ -8,6 +8,7 @@ import heapq
 import itertools
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -74,7 +75,7 @@ class BlockWalk:
         In that order the longest path to a node is known when its turn comes. A path found later,
         from a node that is newer than those read before, makes the nodes behind it wait again.
         """
-        heap: list[tuple[int, int, object]] = []
+        heap: list[tuple[int, int, Any]] = []
         self._wait(heap, root, 1)
         while heap:
             node = heapq.heappop(heap)[2]

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import textwrap
+from types import FrameType
 
 WIDTH = 88
 
@@ -101,7 +102,7 @@ def _cell_name(filename: str) -> str | None:
 
 
 def _runs_now(filename: str) -> bool:
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) != (filename, "<module>"):
         frame = frame.f_back
     return frame is not None

@@ -103,6 +103,7 @@ class Narrator:
         return said
 
     def _goal(self, entry: Sent) -> str:
+        assert entry.target is not None  # what leads nowhere is neither computed nor dropped
         return self.labels[entry.target] + self._input(entry.target, entry.input_nr)
 
     def _marks(self, step: Step) -> str:
@@ -189,12 +190,13 @@ def _and(parts: list[str]) -> str:
 
 def _sum_text(value: Value, parts: list[Value]) -> str:
     """How ``value`` came about: `` (2 + 2)``, or that it was changed on the way, by a hook or in place."""
-    known = value.numbers is not None and all(part.numbers is not None for part in parts)
-    if not parts or not known or any(len(part.numbers) != len(value.numbers) for part in parts):
+    known = [part.numbers for part in parts if part.numbers is not None]
+    own = value.numbers
+    if not parts or own is None or len(known) < len(parts) or any(len(part) != len(own) for part in known):
         return f" (a sum of {len(parts)})" if len(parts) > 1 else ""
-    sums = [sum(column) for column in zip(*(part.numbers for part in parts), strict=True)]
+    sums = [sum(column) for column in zip(*known, strict=True)]
     total = " + ".join(part.text for part in parts)
-    if not all(_close(number, expected) for number, expected in zip(value.numbers, sums, strict=True)):
+    if not all(_close(number, expected) for number, expected in zip(own, sums, strict=True)):
         return f" (changed on the way, by a hook or in place, from {total})"
     if len(parts) == 1:
         return ""

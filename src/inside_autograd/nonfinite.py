@@ -21,7 +21,9 @@ _WRITTEN = "an infinity that the code writes itself reaches the loss"
 _UNSEEN = "it is in the loss, and no operation that was watched made it"
 
 
-def first_nonfinite(step, params=None, *, ignore_inf: bool = False) -> NonfiniteReport:
+def first_nonfinite(
+    step: Callable[[], torch.Tensor] | torch.Tensor, params: object = None, *, ignore_inf: bool = False
+) -> NonfiniteReport:
     """Run one forward and backward pass, and name where the first NaN or infinity comes from.
 
     Nothing is left behind: ``.grad`` of parameters, buffers (such as the running statistics of a batch norm)
@@ -80,7 +82,7 @@ def first_nonfinite(step, params=None, *, ignore_inf: bool = False) -> Nonfinite
     names, modules = _names(named), Modules(params)
     given = isinstance(step, torch.Tensor)
     with random_state_kept(), buffers_kept(modules.all), grads_aside([t for _, t in named]), uncompiled():
-        if given:
+        if isinstance(step, torch.Tensor):
             loss, operations = step, None
             found = _in_the_loss(loss, ignore_inf, _PASS_A_FUNCTION)
         else:
@@ -113,7 +115,7 @@ def _forward(step: Callable, names: dict, modules: Modules, ignore_inf: bool):
     return loss, watching.operations, found
 
 
-def _check(step, params) -> list[tuple[str, torch.Tensor]]:
+def _check(step: object, params: object) -> list[tuple[str, torch.Tensor]]:
     if isinstance(step, torch.nn.Module):
         raise TypeError(
             f"step is the module {type(step).__name__}: pass a function that calls it and returns the loss, "

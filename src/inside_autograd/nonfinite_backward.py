@@ -114,7 +114,8 @@ class _Inside(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         watcher = self.watcher()
-        looking = watcher is not None and watcher.custom and not (watcher.inside or watcher.report)
-        if looking and not only_looks(func) and watcher.bad(sum_of(map(health, tree_leaves(result)))):
+        if watcher is None or not watcher.custom or watcher.inside or watcher.report:
+            return result
+        if not only_looks(func) and watcher.bad(sum_of(map(health, tree_leaves(result)))):
             watcher.inside = (name_of_operation(func), running_line(sys._getframe(1), __file__))
         return result

@@ -1,5 +1,6 @@
 """What ``first_nonfinite`` found, as plain data and in words."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .health import brief
@@ -98,7 +99,8 @@ class NonfiniteReport:
 
     def _found(self) -> list[str]:
         forward = self.phase == "forward"
-        rows = [("made by", [self.inner_op])] if self.inner_op else []
+        rows: list[tuple[str, Sequence[str | Held]]] = []
+        rows += [("made by", [self.inner_op])] if self.inner_op else []
         rows += [("in its backward", [str(self.inner_line)])] if self.inner_line else []
         rows += [("line" if forward else "forward line", [str(self.line)])] if self.line else []
         if self.module is not None:
@@ -112,7 +114,7 @@ class NonfiniteReport:
         return lines
 
     def _headline(self) -> str:
-        what = WORD[self.kind]
+        what = WORD[self.kind or "nan"]
         what = f"{what[0].upper()}{what[1:]} in the {self.phase} pass"
         if self.op is None:
             return f"{what}: {self.source}."

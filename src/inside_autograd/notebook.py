@@ -6,10 +6,15 @@ import sys
 import urllib.parse
 import warnings as python_warnings
 from io import StringIO
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 import torch
 
 from .messages import plain_message, wrapped
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ErrorTypes = type[BaseException] | tuple[type[BaseException], ...]
 
@@ -57,7 +62,12 @@ class raises:
         self.error = self.message = None
         return self
 
-    def __exit__(self, error_type, error, traceback) -> bool:
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
         wanted = _names(self.error_type)
         if error is None:
             raise AssertionError(f"Expected {wanted}, but the code in the block raised nothing.")
@@ -133,7 +143,12 @@ class warns:
         torch.set_warn_always(True)
         return self
 
-    def __exit__(self, error_type, error, traceback) -> bool:
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         torch.set_warn_always(self._torch_always)
         self._catcher.__exit__(error_type, error, traceback)
         caught, self._caught = self._caught, []
@@ -154,7 +169,6 @@ class warns:
             )
         if error is None and not self.messages:
             raise AssertionError(self._nothing(others))
-        return False
 
     def _nothing(self, others: list) -> str:
         wanted = _names(self.category) + (f" with {self.match!r}" if self.match is not None else "")
@@ -196,7 +210,7 @@ class ShownFigure:
         return {"text/html": self._repr_html_(), "image/svg+xml": self.svg, "text/plain": self.alt}
 
 
-def show(fig, alt: str) -> None:
+def show(fig: "Figure", alt: str) -> None:
     """Display a matplotlib figure as SVG with a text alternative, and close it.
 
     The same figure gives the same bytes on each run. Letters stay text, so they can be read at any
@@ -240,6 +254,7 @@ def show(fig, alt: str) -> None:
 
 def _picture(fig, alt: str) -> ShownFigure:
     import matplotlib
+    from matplotlib.colors import to_rgba
     from matplotlib.figure import Figure
 
     if not isinstance(fig, Figure):
@@ -249,7 +264,7 @@ def _picture(fig, alt: str) -> ShownFigure:
     alt = " ".join(alt.split())
     if not alt:
         raise ValueError("show needs a text alternative: alt is empty; say in words what the picture shows.")
-    face = fig.get_facecolor() if fig.get_facecolor()[3] > 0 else "white"
+    face = fig.get_facecolor() if to_rgba(fig.get_facecolor())[3] > 0 else "white"
     buffer = StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "inside_autograd", "svg.fonttype": "none"}):
         fig.savefig(
@@ -266,13 +281,14 @@ def _picture(fig, alt: str) -> ShownFigure:
 
 
 def _drop_tracebacks(error: BaseException) -> None:
-    errors, seen = [error], set()
+    errors: list[BaseException | None] = [error]
+    seen = set()
     while errors:
-        error = errors.pop()
-        if error is not None and id(error) not in seen:
-            seen.add(id(error))
-            error.__traceback__ = None
-            errors += [error.__cause__, error.__context__]
+        one = errors.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = None
+            errors += [one.__cause__, one.__context__]
 
 
 def _require_classes(caller: str, classes: object, base: type) -> None:

@@ -113,9 +113,9 @@ class _Player:
                 found[key] = short(start.value)
         for step in self.steps:
             for sent in step.sent:
-                key = self.arrow_of.get((step.node, sent.slot))
-                if key and shared[key] == 1 and sent.wanted:
-                    found[key] = "nothing" if sent.value is None else short(sent.value)
+                arrow = self.arrow_of.get((step.node, sent.slot))
+                if arrow and shared[arrow] == 1 and sent.wanted:
+                    found[arrow] = "nothing" if sent.value is None else short(sent.value)
         return found
 
     def _root_keys(self) -> list[str]:

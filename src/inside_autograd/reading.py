@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 
 from torch.autograd.graph import GradientEdge
 
@@ -10,6 +11,7 @@ from .data import Cut, Edge, Node, Output, Root, Shape
 from .facts import ACCUMULATE, AccumulateGrad, is_custom, kind_of, leaf_node, name_of, why_empty
 from .inputs import nothing_to_read
 from .saved import (
+    CUSTOM_ATTRIBUTES,
     Saved,
     describe_saved,
     device_name,
@@ -52,6 +54,7 @@ class Reading:
         self.index_of = self.found.index_of
         self.roots = tuple(self._place(root, edge) for root, edge in roots)
         self._find_names(named)
+        self.unmatched = self._unmatched(named)
         self.nodes = self._all_nodes(saved)
         self.cut = None
         if self.found.cut_edges:
@@ -65,56 +68,82 @@ class Reading:
         return Root(root.path, node, root.output_nr, root.shape, root.dtype, reason)
 
     def _find_names(self, named: list) -> None:
-        """Names by tensor id, names by (node, output), and the names that are not in the graph."""
+        """Names by tensor id, and names by (node, output)."""
         by_id: dict[int, list[str]] = {}
         by_output: dict[tuple[int, int], list[str]] = {}
-        nodes = self.found.nodes if named else ()
-        leaf_ids = {id(node.variable) for node in nodes if type(node) is AccumulateGrad}
-        unmatched: dict[str, None] = {}
         for name, tensor in named:
             places = [by_id.setdefault(id(tensor), [])]
             maker = tensor.grad_fn
             if maker is not None and maker in self.index_of:
                 places.append(by_output.setdefault((self.index_of[maker], tensor.output_nr), []))
-            elif tensor.requires_grad and id(tensor) not in leaf_ids:
-                unmatched[name] = None
             for names in places:
                 if name not in names:
                     names.append(name)
         self.names_of = {key: tuple(names) for key, names in by_id.items()}
-        self.output_names, self.unmatched = by_output, tuple(unmatched)
+        self.output_names = by_output
         self.with_names = {index for index, _ in by_output}
 
+    def _unmatched(self, named: list) -> tuple[str, ...]:
+        """The names of tensors that require grad and are not in the graph."""
+        if not named:
+            return ()
+        leaf_ids = {id(node.variable) for node in self.found.nodes if type(node) is AccumulateGrad}
+        unmatched: dict[str, None] = {}
+        for name, tensor in named:
+            if id(tensor) not in leaf_ids and tensor.requires_grad:
+                maker = tensor.grad_fn
+                if maker is None or maker not in self.index_of:
+                    unmatched[name] = None
+        return tuple(unmatched)
+
     def _all_nodes(self, saved: bool) -> tuple[Node, ...]:
+        # The loop that a reading spends its time in: what is alike is looked up once.
         storages: dict[tuple, int] = {}
         classes: dict[type, tuple] = {}
         alike: dict[tuple, tuple[Output]] = {}
+        leaves_alike: dict[tuple, tuple] = {}
         names_of, with_names = self.names_of, self.with_names
         index_of, nodes = self.index_of, []
-        unclear = []  # nodes whose outputs are told apart once all edges are known
+        unclear = []  # nodes whose outputs are told apart once all edges are known, and their metadata
         for index, (live, targets) in enumerate(zip(self.found.nodes, self.found.targets, strict=True)):
-            name, kind, attributes, empty = classes.get(type(live)) or _class_facts(live, classes)
-            outputs = _single_output(live, alike) if index not in with_names else None
+            name, kind, attributes, empty, first = classes.get(type(live)) or _class_facts(live, classes)
+            metas = live._input_metadata
+            outputs = None
+            if len(metas) == 1 and index not in with_names:
+                # One output without a name. That the node was read says that it is used.
+                meta = metas[0]
+                try:
+                    key = tuple(meta.shape), meta.dtype, meta.device
+                    outputs = alike.get(key) or _single_output(meta, key, alike)
+                except (RuntimeError, TypeError):  # a shape that is not of plain numbers
+                    pass
             if outputs is None:
-                unclear.append(index)
+                outputs = ()
+                unclear.append((index, metas))
             if kind == ACCUMULATE:
                 leaf = live.variable
-                names, device = names_of.get(id(leaf), ()), device_name(leaf.device)
-                facts = names, shape_of(leaf), dtype_name(leaf.dtype), device, outputs
-                nodes.append(Node(index, name, kind, *facts))
+                names = names_of.get(id(leaf), ())
+                nodes.append(Node(index, name, kind, names, *_leaf_facts(leaf, leaves_alike), outputs))
                 continue
             edges = []
             for slot, (target, input_nr) in enumerate(targets):
-                goal = index_of.get(target)
-                if goal is not None:
-                    edges.append(Edge(index, slot, goal, input_nr))
+                if target in index_of:
+                    edges.append(Edge(index, slot, index_of[target], input_nr))
                 elif target is None:
                     edges.append(Edge(index, slot, None, 0, empty[slot > 0]))
                 else:
                     edges.append(Edge(index, slot, None, input_nr, PAST_LIMITS, True))
             kept: tuple[Saved, ...] = ()
             if attributes:
-                kept = self._saved(live, attributes, storages) if saved else _freed(live, attributes)
+                if saved:
+                    kept = self._saved(live, attributes, storages)
+                else:
+                    try:  # where the first tensor is there, none is given up
+                        whole = first(live) is not None
+                    except (AttributeError, RuntimeError):  # a list, or it is freed
+                        whole = False
+                    if not whole:
+                        kept = _freed(live, attributes)
             nodes.append(Node(index, name, kind, (), None, None, None, outputs, tuple(edges), kept))
         self._tell_outputs(nodes, unclear)
         return tuple(nodes)
@@ -128,27 +157,28 @@ class Reading:
             ]
         )
 
-    def _tell_outputs(self, nodes: list[Node], unclear: list[int]) -> None:
+    def _tell_outputs(self, nodes: list[Node], unclear: list[tuple[int, list]]) -> None:
         """Fill in the outputs of nodes that have several, or none, or named ones, or unusual ones."""
         if not unclear:
             return
-        several = set(unclear)
+        several = {index for index, _ in unclear}
         used = {(root.node, root.output_nr) for root in self.roots}  # by a root, or by an edge
-        for node in nodes:
-            for edge in node.edges:
-                if edge.target in several:
-                    used.add((edge.target, edge.input_nr))
-        for index in unclear:
-            live = self.found.nodes[index]
+        used |= {
+            (edge.target, edge.input_nr) for node in nodes for edge in node.edges if edge.target in several
+        }
+        alike: dict[tuple, Output] = {}
+        for index, metas in unclear:
+            custom, named = is_custom(self.found.nodes[index]), index in self.with_names
             outputs = []
-            for number, meta in enumerate(live._input_metadata):
+            for number, meta in enumerate(metas):
                 taken = (index, number) in used
+                names = tuple(self.output_names.get((index, number), ())) if named else ()
                 facts = metadata(meta)
-                if facts[0] == () and not taken and is_custom(live):
+                if facts[0] == () and not taken and custom:
                     # Torch's record of an output without gradient is like that of a number: it tells nothing.
                     facts = None, None, None
-                names = tuple(self.output_names.get((index, number), ()))
-                outputs.append(Output(number, *facts, names, taken))
+                key = number, *facts, names, taken
+                outputs.append(alike.get(key) or alike.setdefault(key, Output(*key)))
             nodes[index].outputs = tuple(outputs)
 
 
@@ -157,31 +187,40 @@ def _freed(node, attributes: tuple) -> tuple[Saved, ...]:
     return tuple([Saved(raw.attr, raw.state, checked=raw.checked) for raw in freed]) if freed else ()
 
 
-def _class_facts(node, classes: dict) -> tuple[str, str, tuple, tuple[str, str]]:
-    """Name, kind, saved attributes, why a slot is empty; noted in ``classes`` where all nodes are alike."""
-    name = name_of(node)
-    found = name, kind_of(node, name), saved_attributes(node), why_empty(node)
+def _class_facts(node, classes: dict) -> tuple:
+    """Name, kind, saved attributes, why a slot is empty, and a function that reads the first tensor saved.
+
+    Noted in ``classes`` where all nodes of the class are alike.
+    """
+    name, attributes = name_of(node), saved_attributes(node)
+    first = _unknown
+    if attributes and attributes is not CUSTOM_ATTRIBUTES:
+        first = attrgetter(f"{attributes[0][0]}.data")
+    found = name, kind_of(node, name), attributes, why_empty(node), first
     if type(node).__name__ == name:  # one class stands for all operations that have none of their own
         classes[type(node)] = found
     return found
 
 
-def _single_output(node, alike: dict[tuple, tuple[Output]]) -> tuple[Output] | None:
-    """The output of a node that has one, without a name; ``None`` where that is not so or more is to do.
+def _unknown(node) -> None:
+    """For nodes of which no single attribute tells whether what they saved is there."""
 
-    That the node was read says that its output is used. Equal outputs are one object.
-    """
-    metas = node._input_metadata
-    if len(metas) != 1:
-        return None
-    meta = metas[0]
+
+def _single_output(meta, key: tuple, alike: dict[tuple, tuple[Output]]) -> tuple[Output]:
+    """The output that ``meta`` describes, as a tuple of one; equal outputs are one object."""
+    found = alike[key] = (Output(0, *metadata(meta)),)
+    return found
+
+
+def _leaf_facts(leaf, alike: dict[tuple, tuple]) -> tuple[Shape | None, str | None, str]:
+    """Shape, dtype and device of a leaf."""
     try:
-        key = tuple(meta.shape), meta.dtype, meta.device
+        key = leaf.shape, leaf.dtype, leaf.device
         found = alike.get(key)
-    except (RuntimeError, TypeError):  # a shape that is not of plain numbers
-        return None
+    except (RuntimeError, TypeError, AttributeError):  # a shape that is not of plain numbers
+        return shape_of(leaf), dtype_name(leaf.dtype), device_name(leaf.device)
     if found is None:
-        found = alike[key] = (Output(0, *metadata(meta)),)
+        found = alike[key] = shape_of(leaf), dtype_name(leaf.dtype), device_name(leaf.device)
     return found
 
 

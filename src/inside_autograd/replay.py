@@ -183,9 +183,10 @@ def _failure(error: Exception, recorder: Recorder) -> Failure:
 
 def _changes(names: list[str], before: list, after: list) -> list[Filled]:
     both = zip(names, before, after, strict=True)
+    # By their text, since NaN is not equal to itself.
     return [
-        Filled(name, old, new) for name, old, new in both if repr(old) != repr(new)
-    ]  # NaN is not equal to itself
+        Filled(name, old, new) for name, old, new in both if old is not new and repr(old) != repr(new)
+    ]
 
 
 def _wanted(graph: Graph, ends: set[int]) -> set[int]:

@@ -8,7 +8,7 @@ unpacks only where none does.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 
@@ -254,13 +254,16 @@ def describe_saved(
     tensor = raw.tensor
     if tensor is None:
         return Saved(raw.attr, raw.state, checked=raw.checked)
-    role, source = _origin(tensor, node, index_of)
-    if raw.output_nr is not None and role == "constant":
+    if tensor.requires_grad:
+        role, source = _origin(tensor, node, index_of)
+    elif raw.output_nr is not None:
         role, source = "output", (index_of[node], raw.output_nr)
+    else:
+        role, source = "constant", None
     names = names_of.get(id(tensor), ()) if names_of else ()
     if output_names and not names:
         names = tuple(output_names.get(source, ()))
-    device = device_name(tensor.device)
+    shape, dtype, nbytes, device = _facts(tensor)
     storage = storage_nbytes = None
     try:
         memory = tensor.untyped_storage()
@@ -275,9 +278,9 @@ def describe_saved(
     return Saved(
         raw.attr,
         raw.state,
-        shape_of(tensor),
-        dtype_name(tensor.dtype),
-        _nbytes(tensor),
+        shape,
+        dtype,
+        nbytes,
         role,
         names,
         source,
@@ -288,9 +291,25 @@ def describe_saved(
     )
 
 
+def _facts(tensor: torch.Tensor) -> tuple[tuple[int, ...] | None, str | None, int | None, str]:
+    """Shape, dtype, number of bytes and device."""
+    try:
+        shape = tensor.shape
+        if type(shape) is torch.Size and tensor.layout is torch.strided:
+            return _dense_facts(shape, tensor.dtype, tensor.device)
+    except (RuntimeError, TypeError, AttributeError):  # a shape that is not of plain numbers
+        pass
+    return shape_of(tensor), dtype_name(tensor.dtype), _nbytes(tensor), device_name(tensor.device)
+
+
+@lru_cache(maxsize=1024)  # a graph has tensors of few kinds
+def _dense_facts(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple:
+    nbytes = shape.numel() * dtype.itemsize
+    return tuple(shape), dtype_name(dtype), nbytes, device_name(device)
+
+
 def _origin(tensor: torch.Tensor, node, index_of: dict) -> tuple[str, tuple[int, int] | None]:
-    if not tensor.requires_grad:
-        return "constant", None
+    """Role and source of a tensor that requires grad."""
     maker = tensor.grad_fn
     if maker is None:
         return "leaf", None

@@ -85,7 +85,7 @@ def _output_text(output: Output, usual: str | None) -> str:
     return named(output.names, text if output.used else f"{text}  unused")
 
 
-def _edge_text(graph: Graph, edge: Edge, reasons: list[str]) -> str:
+def _edge_text(graph: Graph, edge: Edge, reasons: list[str | None]) -> str:
     if edge.cut:
         return f"→ {edge.reason}"
     if edge.target is None:
@@ -142,7 +142,7 @@ def _same_tensor(first: Saved, second: Saved) -> bool:
     return bool(first.names) and first.names == second.names
 
 
-def _closing_lines(graph: Graph, reasons: list[str]) -> list[str]:
+def _closing_lines(graph: Graph, reasons: list[str | None]) -> list[str]:
     marks = [f"None [{i}]" for i, _ in enumerate(reasons, 1)] if len(reasons) > 1 else ["None"]
     lines = [f"{mark}: {reason}." for mark, reason in zip(marks, reasons, strict=False)]
     if graph.cut:
@@ -170,13 +170,13 @@ def dot(graph: Graph) -> str:
         '  edge [fontname="sans-serif", fontsize=9];',
     ]
     for i, root in enumerate(graph.roots):
-        text = [root_label(root), *([] if root.dtype is None else [tensor_text(root.shape, root.dtype)])]
+        words = [root_label(root), *([] if root.dtype is None else [tensor_text(root.shape, root.dtype)])]
         if root.node is None and root.reason != "None":
-            text.append(f"no graph: {root.reason}")
+            words.append(f"no graph: {root.reason}")
         elif root.node is None:
-            text.append("None")
+            words.append("None")
         style = "rounded" if root.node is not None else "rounded,dashed"
-        lines.append(f"  out{i} [label={_quoted(*text)}, style={_quoted(style)}];")
+        lines.append(f"  out{i} [label={_quoted(*words)}, style={_quoted(style)}];")
     lines += [f"  n{node.index} [{_dot_node(node)}];" for node in graph.nodes]
     for i, root in enumerate(graph.roots):
         if root.node is not None:

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .saved import dtype_name, shape_of
 
 MAX_EXACT = 6  # up to so many elements every one is shown
+MAX_LISTED = 256  # up to so many a list of numbers is faster than tensor operations
 FIRST = 3  # so many are shown of a large tensor
 _HALF, _SINGLE, _DOUBLE = struct.Struct("e"), struct.Struct("f"), struct.Struct("d")
 _PACK = {
@@ -28,6 +29,8 @@ _PACK = {
 }
 _COARSE = ("float16", "complex32", "bfloat16")  # less than five digits of precision
 _SMALL = 1e-30  # so have numbers close to the smallest that float32 can tell from zero
+
+_function_modes, _dispatch_modes = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
 
 Number = int | float | complex | bool
 Shape = tuple[int, ...]
@@ -104,7 +107,7 @@ class Value:
 @contextmanager
 def unseen() -> Iterator[None]:
     """Tensor operations inside are hidden from modes and subclasses that watch the caller's own."""
-    modes = _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
+    modes = _disable_current_modes() if _dispatch_modes() else nullcontext()
     with torch._C.DisableTorchFunction(), modes:
         yield
 
@@ -117,7 +120,7 @@ def implicit_gradient(shape: Shape | None, dtype: str) -> Value:
 
 def _watched() -> bool:
     """Whether a mode of the caller's would see what is done to a plain tensor here."""
-    return bool(torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack())
+    return bool(_function_modes() or _dispatch_modes())
 
 
 @contextmanager
@@ -139,28 +142,34 @@ class Seen:
     def __init__(self):
         self.values: dict[tuple, Value] = {}
 
-    def key(self, tensor: torch.Tensor) -> tuple | None:
-        """What tells ``tensor`` apart; ``None`` where it is described anew each time."""
+    def describe(self, tensor: torch.Tensor, batch: tuple[int, int] | None) -> Value:
+        """As ``summarize``."""
+        array = self._array(tensor)
+        if array is None:
+            return summarize(tensor, batch)
+        key = tensor.dtype, array.shape, array.tobytes()
+        found = self.values.get(key)
+        if found is None:
+            if len(self.values) >= self.MOST:
+                self.values.clear()
+            if array.size <= MAX_LISTED:
+                listed = array.reshape(-1).tolist()
+                found = _listed(listed, array.shape, dtype_name(tensor.dtype), "strided", array)
+            else:
+                found = summarize(tensor, batch)
+            self.values[key] = found
+        return found
+
+    def _array(self, tensor: torch.Tensor):
+        """``tensor`` as NumPy sees it; ``None`` where it is too large, or not a plain one in memory."""
         if type(tensor) is not torch.Tensor or _watched():
             return None
         try:
-            if tensor.device.type != "cpu" or tensor.numel() * tensor.element_size() > self.LARGEST:
-                return None
-            return tensor.dtype, tuple(tensor.shape), tensor.detach().numpy().tobytes()
-        except Exception:  # bfloat16, sparse and conjugated tensors, those under a transform, ...
-            return None
-
-    def describe(self, tensor: torch.Tensor, batch: tuple[int, int] | None) -> Value:
-        """As ``summarize``."""
-        key = self.key(tensor)
-        found = self.values.get(key) if key else None
-        if found is None:
-            found = summarize(tensor, batch)
-            if key:
-                if len(self.values) >= self.MOST:
-                    self.values.clear()
-                self.values[key] = found
-        return found
+            if tensor.nbytes <= self.LARGEST:
+                return tensor.detach().numpy()
+        except Exception:  # on another device, bfloat16, sparse, conjugated, under a transform, ...
+            pass
+        return None
 
 
 def summarize(tensor: torch.Tensor, batch: tuple[int, int] | None = None) -> Value:
@@ -191,24 +200,32 @@ def _summarize(tensor: torch.Tensor, batch: tuple[int, int] | None) -> Value:
     layout = _layout(tensor)
     numbers = _stored_elements(tensor, layout)
     shape, dtype = _shape(tensor), dtype_name(tensor.dtype)
-    if numbers.numel() <= MAX_EXACT:
-        listed = numbers.reshape(-1).tolist()
-        exact = tuple(listed) if layout == "strided" else None
-        text = _nested_text(numbers.tolist(), dtype) if listed else f"empty {_shape_text(shape)}"
-        if layout != "strided":
-            text = f"{_shape_text(shape)} {layout} {text}".removeprefix("nested ")
-        return Value(text, shape, dtype, layout, exact, tuple(listed), *_few_figures(listed))
-    figures = _figures(numbers)
+    if numbers.numel() <= MAX_LISTED:
+        return _listed(numbers.reshape(-1).tolist(), shape, dtype, layout, numbers)
     first = tuple(numbers.reshape(-1)[:FIRST].tolist())
+    return _large(first, shape, dtype, layout, _figures(numbers))
+
+
+def _listed(listed: list, shape: Shape | None, dtype: str, layout: str, nested) -> Value:
+    """Describe a tensor by the list of its stored elements. ``nested.tolist()`` has them by dimensions."""
+    if len(listed) > MAX_EXACT:
+        return _large(tuple(listed[:FIRST]), shape, dtype, layout, _list_figures(listed))
+    exact = tuple(listed) if layout == "strided" else None
+    text = _nested_text(nested.tolist(), dtype) if listed else f"empty {_shape_text(shape)}"
+    if layout != "strided":
+        text = f"{_shape_text(shape)} {layout} {text}".removeprefix("nested ")
+    return Value(text, shape, dtype, layout, exact, tuple(listed), *_list_figures(listed))
+
+
+def _large(first: tuple, shape: Shape | None, dtype: str, layout: str, figures: tuple) -> Value:
     what = "" if layout == "strided" else f" {layout}"
     text = f"{_shape_text(shape)}{what} {_in_short(*figures, dtype)}"
     return Value(text.removeprefix("nested "), shape, dtype, layout, None, first, *figures)
 
 
 def _in_short(low, high, mean, norm, nan: int, inf: int, dtype: str) -> str:
-    marks = [f"{count:,} {name}" for name, count in (("NaN", nan), ("inf", inf)) if count]
-    if marks:
-        return ", ".join(marks)
+    if nan or inf:
+        return ", ".join(f"{count:,} {name}" for name, count in (("NaN", nan), ("inf", inf)) if count)
     if low is not None and low == high:
         return f"all {number_text(low, dtype)}"
     return f"norm {figure_text(norm)}"
@@ -261,17 +278,23 @@ def _figures(numbers: torch.Tensor) -> tuple:
     return low, high, wide.mean().item(), norm, nan, inf
 
 
-def _few_figures(numbers: list) -> tuple:
-    """The same for a short list, without the price of tensor operations."""
+def _list_figures(numbers: list) -> tuple:
+    """The same for a list, without the price of tensor operations, and without their rounding."""
+    try:
+        norm = math.hypot(*numbers)
+        if math.isfinite(norm) and numbers:  # a norm is finite where every element is
+            return float(min(numbers)), float(max(numbers)), math.fsum(numbers) / len(numbers), norm, 0, 0
+    except TypeError:  # complex numbers
+        pass
     finite = [number for number in numbers if cmath.isfinite(number)]
     nan = sum(cmath.isnan(number) for number in numbers)
     inf = len(numbers) - len(finite) - nan
     if not finite:
         return None, None, None, None if numbers else 0.0, nan, inf
     norm = math.hypot(*(part for number in finite for part in (number.real, number.imag)))
-    mean = sum(finite) / len(finite)
+    mean = math.fsum(number.real for number in finite) / len(finite)
     if any(isinstance(number, complex) for number in finite):
-        return None, None, mean, norm, nan, inf
+        return None, None, complex(mean, math.fsum(n.imag for n in finite) / len(finite)), norm, nan, inf
     return float(min(finite)), float(max(finite)), mean, norm, nan, inf
 
 

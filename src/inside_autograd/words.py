@@ -38,8 +38,8 @@ def saved_origin(graph: Graph, node: Node, saved: Saved) -> str:
     """Where a saved tensor that could be read comes from, in words."""
     names = named(saved.names)
     if saved.role == "output":
-        several = saved.source is not None and len(node.outputs) > 1
-        text = f"own output {saved.source[1]}" if several else "own output"
+        several = len(node.outputs) > 1
+        text = f"own output {saved.source[1]}" if saved.source and several else "own output"
     elif saved.role == "intermediate":
         if saved.source is None:
             text = "made by a node that was not read"

@@ -133,7 +133,7 @@ def test_next_and_previous_lead_through_the_whole_book(open_page, address):
     assert walk("a.left-prev") == PAGES[::-1]
 
 
-@every_page
+@pytest.mark.parametrize("name", [*PAGES, "search", "404", "genindex"])
 def test_a_phone_scrolls_no_page_sideways(open_page, name):
     page = open_page(f"{name}.html", viewport=PHONE)
     wide = page.evaluate(

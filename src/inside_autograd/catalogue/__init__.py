@@ -33,7 +33,7 @@ MODULES = (
 def topics() -> dict[str, tuple[Entry, ...]]:
     """The entries by the name of their topic, in order."""
     modules = [importlib.import_module(f"{__name__}.{name}") for name in MODULES]
-    return {module.__doc__.strip().rstrip("."): module.ENTRIES for module in modules}
+    return {str(module.__doc__).strip().rstrip("."): module.ENTRIES for module in modules}
 
 
 @cache

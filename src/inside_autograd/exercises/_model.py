@@ -10,7 +10,8 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import torch
 
@@ -241,17 +242,18 @@ class Exercise:
             for m in self.mistakes
         }
 
-    def _observe_all(self, answer: object, seconds: float = 60) -> list[Observation]:
+    def _observe_all(self, answer: Any, seconds: float = 60) -> list[Observation]:
         if not self.cases:
             outcome = _sandbox.run(
                 lambda: self.observe(answer) if self.observe else {"answer": answer}, seconds
             )
-            return [self._observation(Case("", tuple), replace(outcome, value=("", outcome.value)), answer)]
+            outcome = replace(outcome, value=("", outcome.value))
+            return [self._observation(Case("", lambda _: ()), outcome, answer)]
         found: list[Observation] = []
         for number, case in enumerate(self.cases):
             arguments = self._arguments(case, number)
             call = Called(answer) if self.kind == "function" else answer
-            outcome = _sandbox.run(lambda a=arguments, call=call: self._observe(call, a), seconds)
+            outcome = _sandbox.run(partial(self._observe, call, arguments), seconds)
             size = sum(a.numel() for a in arguments if isinstance(a, torch.Tensor))
             seen = self._observation(case, outcome, call)
             found.append(replace(seen, size=size, printed=" ".join(outcome.printed.split())[:200]))
@@ -267,7 +269,7 @@ class Exercise:
             raise RuntimeError(f"Case {case.label!r} of {self.name!r} cannot be made.") from made.error
         return made.value
 
-    def _observe(self, answer: object, arguments: tuple) -> tuple[str, dict]:
+    def _observe(self, answer: Any, arguments: tuple) -> tuple[str, dict]:
         # Written before the call, which may change them.
         written = ", ".join(write(a) for a in arguments if not callable(a))
         watch = self.observe or observe_call
@@ -305,7 +307,7 @@ class Exercise:
 
     # ------------------------------------------------------------------ kinds of answers
 
-    def _wrong_kind(self, answer: object) -> str | None:
+    def _wrong_kind(self, answer: Any) -> str | None:
         """One sentence if ``answer`` is not the kind of thing that was asked for."""
         got = write(answer)
         if self.kind == "function":
@@ -335,7 +337,7 @@ class Exercise:
         return None
 
     def _wrong_arity(self, answer: Callable) -> str | None:
-        wanted = _source.execute(self.starter, self.answer)
+        wanted: Any = _source.execute(self.starter, self.answer)
         try:
             parameters = inspect.signature(wanted).parameters.values()
             needed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 
@@ -38,7 +39,7 @@ class Observation:
 
     case: str
     arguments: str
-    values: object  # dict, Raised, or None after a time-out
+    values: Any  # dict, Raised, or None after a time-out
     fatal: bool = False
     status: str = "wrong value"
     message: str = ""
@@ -118,7 +119,7 @@ def _so_far(mine: object, true: object) -> str:
     return f"right at place {', '.join(places)}" if places else "none of the places is right yet"
 
 
-def observe_names(answer: object) -> dict:
+def observe_names(answer: Any) -> dict:
     """For ``kind="list"``: which names are in it. Order and repetition do not matter."""
     return {"answer": tuple(sorted({str(item) for item in answer}))}
 
@@ -126,7 +127,7 @@ def observe_names(answer: object) -> dict:
 def observe_call(answer: Callable, *arguments: object) -> dict:
     """The default observation of a function: its result, and that its arguments are as they were."""
     tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
-    values = [freeze(a) for a in tensors]
+    values = [cast(torch.Tensor, freeze(a)) for a in tensors]
     grads = [a.grad if a.is_leaf else None for a in tensors]
     result = answer(*arguments)
     changed = [not torch.equal(a.detach(), old) for a, old in zip(tensors, values, strict=True)]

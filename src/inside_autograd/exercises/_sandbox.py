@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 import torch
 
@@ -30,7 +31,7 @@ class Expired(BaseException):
 class Outcome:
     """What came of one call: a value or an error, what was printed, and which global state it changed."""
 
-    value: object = None
+    value: Any = None
     error: BaseException | None = None
     printed: str = ""
     changed: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ import sysconfig
 import textwrap
 import traceback
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -53,7 +54,7 @@ def unfinished_methods(answer: object) -> list[str]:
     return [name for name, body in _bodies(answer).items() if _only_ellipsis(body)]
 
 
-def _bodies(answer: object) -> dict[str, list[ast.stmt]]:
+def _bodies(answer: Any) -> dict[str, list[ast.stmt]]:
     """Statements of a function, or of each method of a class, where the source can be read."""
     if inspect.isclass(answer):
         # One by one: inspect cannot find the source of a class that was made in a notebook cell.
