@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import time
-from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -17,65 +16,10 @@ from graphs import graph_of
 from inside_autograd import Graph, draw
 from inside_autograd.graph import Cut, Edge, Node, Root
 from inside_autograd.style import COLORS, shorten, text_width
-from pictures import CAPTURED, SVG, captured, drawn, panels_of, read, seen
+from pictures import CAPTURED, SVG, captured, drawn, read, seen
 from shapes import SHAPES
 
 HERE = Path(__file__).parent
-PICTURES = [pytest.param(name, saved, id=f"{name}-saved" if saved else name)
-            for name in CAPTURED for saved in (False, True)]  # fmt: skip
-PANELED = ["encoder_layers", "unrolled_cells", "chain_4000"]
-PICTURES += [pytest.param(f"random{seed}", False, id=f"random{seed}") for seed in range(12)]
-
-
-@pytest.mark.parametrize(("name", "saved"), PICTURES)
-def test_nothing_covers_anything_else(name, saved):
-    check_apart(seen(name, saved))
-
-
-@pytest.mark.parametrize("name", PANELED)
-@pytest.mark.parametrize("saved", [False, True])
-def test_nothing_covers_anything_else_in_panels(name, saved):
-    drawing = drawn(name, saved)
-    for panel in panels_of(drawing):
-        check_apart(read(panel.picture.svg(alone=True)))
-        check_texts(read(panel.picture.svg(alone=True)))
-
-
-def check_apart(shown):
-    boxes = shown.boxes
-    for a, b in ((a, b) for i, a in enumerate(boxes) for b in list(boxes)[:i]):
-        (l1, t1, r1, b1), (l2, t2, r2, b2) = boxes[a], boxes[b]
-        assert r1 < l2 or r2 < l1 or b1 < t2 or b2 < t1, f"boxes {a} and {b} overlap"
-    for key, line in shown.arrows:
-        for box, (left, top, right, bottom) in boxes.items():
-            inside = [p for p in line if left + 1 < p[0] < right - 1 and top + 1 < p[1] < bottom - 1]
-            assert not inside, f"arrow {key} crosses box {box}"
-    lines = [tuple(line) for _, line in shown.arrows]
-    assert len(set(lines)) == len(lines), "two arrows lie on each other"
-    for _, line in shown.arrows:
-        for (_, y0), (_, y1) in pairwise(line):
-            assert y1 >= y0 - 0.01, "an arrow runs up"
-    width, height = (float(shown.root.get(a)) for a in ("width", "height"))
-    for left, top, right, bottom in boxes.values():
-        assert left >= 0 and right <= width and top >= 0 and bottom <= height
-
-
-@pytest.mark.parametrize(("name", "saved"), PICTURES)
-def test_texts_fit_into_their_boxes(name, saved):
-    check_texts(seen(name, saved))
-
-
-def check_texts(shown):
-    for group in shown.root.iter(SVG + "g"):
-        if key := group.get("data-n"):
-            left, top, right, bottom = shown.boxes[key]
-            for text in group.iter(SVG + "text"):
-                style, x, y = text.get("class") or "", float(text.get("x")), float(text.get("y"))
-                if not top <= y <= bottom or "ag-p" in style.split():
-                    continue  # ports, stubs and saved tensors stand outside
-                size = 12 if style in ("", "ag-b") else 9.5 if style == "ag-i" else 10
-                half = text_width(text.text, size) / 2
-                assert left <= x - half and x + half <= right, f"{text.text!r} does not fit"
 
 
 # Of the larger ones, which are folded, test_fold tells that no node is lost.

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from inside_autograd.columns import increasing
+from inside_autograd.crossings import fewest_crossings
 from inside_autograd.layout import GAP, LANE, Item, Link, lay_out, longest_paths
 
 
@@ -23,17 +24,18 @@ def test_a_cycle_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("wishes", "values"),
+    ("wishes", "weights", "values"),
     [
-        ([(1, 1), (2, 1), (3, 1)], [1, 2, 3]),
-        ([(3, 1), (1, 1)], [2, 2]),
-        ([(3, 3), (1, 1)], [2.5, 2.5]),
-        ([(0, 1), (5, 1), (1, 1), (9, 1)], [0, 3, 3, 9]),
-        ([], []),
+        ([1, 2, 3], [1, 1, 1], [1, 2, 3]),
+        ([3, 1], [1, 1], [2, 2]),
+        ([3, 1], [3, 1], [2.5, 2.5]),
+        ([0, 5, 1, 9], [1, 1, 1, 1], [0, 3, 3, 9]),
+        ([4, 3, 2, 1], [1, 1, 1, 1], [2.5] * 4),
+        ([], [], []),
     ],
 )
-def test_closest_increasing_values(wishes, values):
-    assert increasing(wishes) == values
+def test_closest_increasing_values(wishes, weights, values):
+    assert increasing(wishes, weights) == values
 
 
 def test_a_chain_stands_in_one_column():
@@ -106,3 +108,21 @@ def test_boxes_of_random_layouts_never_overlap(seed):
                 or layout.y[j] - items[j].up > layout.y[i] + items[i].down
             )
             assert beside or above
+
+
+def test_links_that_cross_are_untangled_in_each_part_between_single_boxes():
+    # 0 over 1, 2 over 3, 4 over 5, and the same again from 5 on: 1 leads to 4 and 2 to 3, which cross.
+    pairs = [(0, 1), (0, 2), (1, 4), (2, 3), (3, 5), (4, 5)]
+    pairs += [(a + 5, b + 5) for a, b in pairs]
+    up, down = [[] for _ in range(11)], [[] for _ in range(11)]
+    for a, b in pairs:
+        down[a].append((b, 0, 0, 1))
+        up[b].append((a, 0, 0, 1))
+    rows = [[0], [1, 2], [3, 4], [5], [6, 7], [8, 9], [10]]
+    found = fewest_crossings(rows, up, down)
+    assert rows[1] == [1, 2]  # what was handed over stays
+    place = {number: i for row in found for i, number in enumerate(row)}
+    assert [sorted(row) for row in found] == rows
+    for a, b, c, d in ((1, 4, 2, 3), (6, 9, 7, 8)):
+        assert (place[a] < place[c]) == (place[b] < place[d])
+    assert [place[number] for number in (1, 2, 3, 4)] == [place[number] for number in (6, 7, 8, 9)]

@@ -7,7 +7,7 @@ from .graph import Node, Output, Shape
 from .layout import Item
 from .style import shorten, text_width
 
-PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW = 12, 16, 13, 10, 14, 20, 16
+PAD, LINE, SMALL, SLOT_ROW, PORT_HEIGHT, STUB, ROW, LABEL = 12, 16, 13, 10, 14, 20, 16, 16
 LONG_NAME = 24  # characters; longer names take two lines
 WORDS = {
     "custom": "custom Function",
@@ -31,13 +31,17 @@ class Port:
 
 @dataclass(slots=True)
 class Slot:
-    """One entry of ``next_functions``, on the bottom side. ``stub`` stands where no wire leaves."""
+    """One entry of ``next_functions``, on the bottom side. ``stub`` stands where no wire leaves.
+
+    ``labelled`` tells that the wire has a label, which needs room among others.
+    """
 
     text: str
     width: float
     stub: str = ""
     title: str = ""
     x: float = 0
+    labelled: bool = False
 
 
 @dataclass(slots=True)
@@ -63,26 +67,36 @@ class Block:
 
     def measure(self) -> Item:
         """Set the sizes, place ports and slots, and return how far the block reaches."""
-        sizes = {"s": 10, "x": 10}
-        text = max((text_width(text, sizes.get(style, 12)) for style, text in self.lines), default=0)
-        width = max(text + 2 * PAD + (8 if self.kind in ("copy_slices", "checkpoint", "error") else 0), 44)
-        width = max(width, sum(p.width + 4 for p in self.ports) + 8, sum(s.width for s in self.slots) + 8)
+        text, height = 44.0 - 2 * PAD, 10
+        for style, words in self.lines:
+            small = style in ("s", "x")
+            height += SMALL if small else LINE
+            if (wide := text_width(words, 10 if small else 12)) > text:
+                text = wide
+        width = text + 2 * PAD + (8 if self.kind in ("copy_slices", "checkpoint", "error") else 0)
+        if self.ports:
+            width = max(width, sum([p.width + 4 for p in self.ports]) + 8)
+        stubs = numbered = False
+        if self.slots:
+            width = max(width, sum([s.width for s in self.slots]) + 8)
+            stubs, numbered = any(s.stub for s in self.slots), self.numbered
         self.width = 2 * round(width / 2)
-        small = sum(style in sizes for style, _ in self.lines)
-        self.height = (
-            10 + LINE * (len(self.lines) - small) + SMALL * small + (SLOT_ROW if self.numbered else 0)
-        )
-        self.height = 2 * round(self.height / 2) + (4 if self.kind == "recorded" and self.numbered else 0)
+        self.height = 2 * round((height + (SLOT_ROW if numbered else 0)) / 2)
+        self.height += 4 if self.kind == "recorded" and numbered else 0
         _spread(self.ports, self.width, 4, 1.0)
         _spread(self.slots, self.width, 0, 2.2, 0.6)
-        half, up, down = self.width / 2, self.height / 2, self.height / 2
-        right = half
+        half = right = self.width / 2
+        up = down = self.height / 2
         if self.rows:
             self.panel = round(max(text_width(text, 10) for _, text in self.rows) + 14)
             right += 8 + self.panel + (6 * self.lanes + 4 if self.lanes else 0)
             up = down = max(up, (ROW * len(self.rows) + 6) / 2)
-        up = max(up, self.height / 2 + (PORT_HEIGHT if self.ports else 0))
-        down = max(down, self.height / 2 + (STUB if any(s.stub for s in self.slots) else 0))
+        if self.ports:
+            up = max(up, self.height / 2 + PORT_HEIGHT)
+        if stubs:
+            down = max(down, self.height / 2 + STUB)
+        if len(self.slots) > 1 and any(slot.labelled for slot in self.slots):
+            down = max(down, self.height / 2 + (LABEL - 2 if self.stacked else LABEL))
         if self.stacked:
             right, down = max(right, half + 8), down + 8
         return Item(half, right, up, down)
@@ -90,8 +104,10 @@ class Block:
 
 def _spread(parts: list, width: int, gap: float, most: float, share: float = 1) -> None:
     """Place parts side by side in the middle, drawn apart where they fill less than ``share`` of it."""
-    total = sum(part.width + gap for part in parts)
-    stretch = min(most, max(1, width * share / total), (width - 4) / total) if total else 1
+    if len(parts) < 2:
+        return  # one alone stands in the middle, where it is
+    total = sum([part.width + gap for part in parts])
+    stretch = min(most, max(1, width * share / total), (width - 4) / total)
     x = -total * stretch / 2
     for part in parts:
         room = (part.width + gap) * stretch
@@ -110,7 +126,7 @@ def shape_text(shape: Shape | None, dtype: str | None = None) -> str:
 def port_groups(node: Node) -> list[tuple[Port, range]]:
     """The ports of a node: one per output, runs of unused ones together. None for a single plain output."""
     outputs = node.outputs
-    if node.is_leaf or (len(outputs) < 2 and not any(o.names for o in outputs)):
+    if node.is_leaf or (len(outputs) < 2 and not (outputs and outputs[0].names)):
         return []
     groups: list[list[Output]] = []
     used = sum(o.used for o in outputs)
@@ -137,8 +153,10 @@ def port_groups(node: Node) -> list[tuple[Port, range]]:
 
 def name_lines(name: str) -> list[str]:
     """A parameter's name, broken at the dot next to its middle where it is long."""
+    if len(name) <= LONG_NAME:
+        return [name]
     dots = [i + 1 for i, character in enumerate(name[:-1]) if character == "."]
-    if len(name) <= LONG_NAME or not dots:
+    if not dots:
         return [shorten(name)]
     middle = min(dots, key=lambda i: (abs(2 * i - len(name)), i))
     return [shorten(name[:middle], 32), shorten(name[middle:], 32)]
@@ -172,7 +190,7 @@ def _node_title(node: Node) -> str:
     parts = [f"node {node.index}"]
     if node.name != shorten(node.name):
         parts.append(node.name)
-    if len(node.names) > 4 or any(name != "".join(name_lines(name)) for name in node.names):
+    if len(node.names) > 4 or any(len(n) > 32 and n != "".join(name_lines(n)) for n in node.names):
         parts.append(", ".join(node.names))
     many = len(node.outputs) > 1
     for output in () if node.is_leaf else node.outputs[:6]:

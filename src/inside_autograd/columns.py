@@ -1,11 +1,11 @@
 """Where the boxes of each layer stand: linked ones below each other, neighbors at their distance."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 SWEEPS = 8
 
-Ends = list[list[tuple[int, float, float, int]]]
+Ends = list[list[tuple[int, float, float, float]]]
 
 
 class Columns:
@@ -23,59 +23,49 @@ class Columns:
     """
 
     def __init__(self, rows: list[list[int]], up: Ends, down: Ends, apart: Callable[[int, int], float]):
-        self.rows, self.up, self.down, self.apart = rows, up, down, apart
+        self.rows, self.up, self.down = rows, up, down
         self.x = [0.0] * len(up)
-        self.offsets = [self._offsets(row) for row in rows]
+        self.gaps = [[apart(a, b) for a, b in pairwise(row)] for row in rows]
+        self.offsets = [list(accumulate(gaps, initial=0.0)) for gaps in self.gaps]
 
     def place(self) -> list[float]:
         """Bring linked boxes under each other, layer by layer, down and up again."""
-        for row in self.rows:
-            x = 0.0
-            for i, number in enumerate(row):
-                x += self.apart(row[i - 1], number) if i else 0
-                self.x[number] = x
-            for number in row:
-                self.x[number] -= x / 2
-        self._sweep(SWEEPS - 2, self.up, self.down)
+        for row, offsets in zip(self.rows, self.offsets, strict=True):
+            for number, offset in zip(row, offsets, strict=True):
+                self.x[number] = offset - offsets[-1] / 2
+        # All hangs on what nothing leads to. Where that is one box, a second sweep would find what
+        # the first did, further left or right.
+        tops = sum(not ends for ends in self.up)
+        self._sweep(SWEEPS - 2 if tops > 1 else 1, self.up, self.down)
         both = [up + down for up, down in zip(self.up, self.down, strict=True)]
-        both_again = [down + up for up, down in zip(self.up, self.down, strict=True)]
-        self._sweep(2, both, both_again)
+        self._sweep(2, both, both)
         self._straighten()
         return self.x
 
-    def _offsets(self, row: list[int]) -> list[float]:
-        """How far right of the first box of a layer each may stand at least."""
-        offsets = [0.0]
-        for a, b in pairwise(row):
-            offsets.append(offsets[-1] + self.apart(a, b))
-        return offsets
-
     def _sweep(self, times: int, going_down: Ends, going_up: Ends) -> None:
-        """Settle all layers from top to bottom and back, until nothing moves any more."""
-        layers = self._boxes(going_down) + self._boxes(going_up)[::-1]
-        for _ in range(times):
-            before = list(self.x)
-            for boxes in layers:
-                self._settle(boxes)
-            if self.x == before:
-                break
-
-    def _boxes(self, links: Ends) -> list[list[tuple]]:
-        """For each layer its boxes as (number, offset, sum of the weights of the links, links)."""
-        return [
-            [
-                (number, offset, sum([weight for *_, weight in links[number]]), links[number])
-                for number, offset in zip(row, offsets, strict=True)
-            ]
-            for row, offsets in zip(self.rows, self.offsets, strict=True)
+        """Settle all layers from top to bottom and back, until nothing moves by itself any more."""
+        x = self.x
+        layers = [
+            list(zip(row, offsets, strict=True)) for row, offsets in zip(self.rows, self.offsets, strict=True)
         ]
+        for _ in range(times):
+            before = list(x)
+            for boxes in layers:
+                _settle(x, boxes, going_down)
+            for boxes in reversed(layers):
+                _settle(x, boxes, going_up)
+            moves = [now - then for now, then in zip(x, before, strict=True)]
+            if max(moves, default=0) - min(moves, default=0) < 1e-6:
+                break
 
     def _straighten(self) -> None:
         """Bring what hangs on one thread into one column, as far as the neighbors leave room."""
-        room = {}
-        for row in self.rows:
-            for i, number in enumerate(row):
-                room[number] = (row[i - 1] if i else None, row[i + 1] if i + 1 < len(row) else None)
+        room: dict[int, tuple] = {}  # of a number: its neighbors, and how far away they stay
+        for row, gaps in zip(self.rows, self.gaps, strict=True):
+            for number, before, gap, after, gap_after in zip(
+                row, [None, *row], [0, *gaps], [*row[1:], None], [*gaps, 0], strict=False
+            ):
+                room[number] = before, gap, after, gap_after
         follows = {
             a: ends[0][0]
             for a, ends in enumerate(self.down)
@@ -92,54 +82,76 @@ class Columns:
         for thread in sorted(threads, key=len, reverse=True):
             done = 0
             while done < len(thread):
-                done += self._align(thread[done:], room)
+                done = self._align(thread, done, room)
 
-    def _align(self, thread: list[int], room: dict) -> int:
-        """Move as much of ``thread`` as has room to one x; returns how much that was."""
-        least, most, many = float("-inf"), float("inf"), 0
-        for number in thread:
-            before, after = room[number]
-            low = least if before is None else max(least, self.x[before] + self.apart(before, number))
-            high = most if after is None else min(most, self.x[after] - self.apart(number, after))
-            if low > high and many:
-                break
-            least, most, many = low, high, many + 1
-        if many > 1:
-            wish = sorted(self.x[number] for number in thread[:many])[many // 2]
-            for number in thread[:many]:
-                self.x[number] = min(max(wish, least), most)
-        return many
-
-    def _settle(self, boxes: list[tuple]) -> None:
-        """Move the boxes of one layer as close as they may come to where their links want them."""
+    def _align(self, thread: list[int], first: int, room: dict[int, tuple]) -> int:
+        """Move as much of ``thread`` from ``first`` on as has room to one x; returns where that ends."""
         x = self.x
-        wishes: list[tuple[float, float]] = []
-        for number, offset, weight, links in boxes:
-            if not weight:
-                wishes.append((x[number] - offset, 0.1))
-                continue
-            total = 0.0
-            for n, here, there, w in links:
-                total += w * (x[n] + there - here)
-            wishes.append((total / weight - offset, weight))
-        if len(boxes) == 1:
-            x[boxes[0][0]] = wishes[0][0]
-            return
-        for (number, offset, *_), value in zip(boxes, increasing(wishes), strict=True):
+        least, most, end = float("-inf"), float("inf"), first
+        while end < len(thread):
+            before, gap, after, gap_after = room[thread[end]]
+            low = least if before is None else max(least, x[before] + gap)
+            high = most if after is None else min(most, x[after] - gap_after)
+            if low > high and end > first:
+                break
+            least, most, end = low, high, end + 1
+        if end - first > 1:
+            part = thread[first:end]
+            wish = sorted([x[number] for number in part])[len(part) // 2]
+            place = min(max(wish, least), most)
+            for number in part:
+                x[number] = place
+        return end
+
+
+def _settle(x: list[float], boxes: list[tuple[int, float]], links: Ends) -> None:
+    """Move the boxes of one layer as close as they may come to where their links want them.
+
+    ``boxes`` are (number, how far right of the first it may stand at least).
+    """
+    values, weights = [], []
+    fits, least = True, float("-inf")
+    for number, offset in boxes:
+        ends = links[number]
+        if len(ends) == 1:
+            ((n, here, there, weight),) = ends
+            value = x[n] + there - here
+        elif ends:
+            value = weight = 0.0
+            for n, here, there, w in ends:
+                value += w * (x[n] + there - here)
+                weight += w
+            value /= weight
+        else:
+            value, weight = x[number], 0.1
+        x[number] = value
+        value -= offset
+        if value < least:
+            fits = False
+        least = value
+        values.append(value)
+        weights.append(weight)
+    if not fits:
+        for (number, offset), value in zip(boxes, increasing(values, weights), strict=True):
             x[number] = value + offset
 
 
-def increasing(wishes: Sequence[tuple[float, float]]) -> list[float]:
-    """The non-decreasing values closest to the wishes (value, weight), by least squares."""
-    values = [value for value, _ in wishes]
-    if values == sorted(values):
-        return values
-    blocks: list[list[float]] = []  # value, weight, how many
-    for value, weight in wishes:
-        blocks.append([value, weight, 1])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            value2, weight2, many2 = blocks.pop()
-            value1, weight1, many1 = blocks[-1]
-            total = weight1 + weight2
-            blocks[-1] = [(value1 * weight1 + value2 * weight2) / total, total, many1 + many2]
-    return [value for value, _, many in blocks for _ in range(int(many))]
+def increasing(values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The non-decreasing values closest to ``values``, by weighted least squares."""
+    if len(values) == 2:  # as most layers have
+        (a, b), (of_a, of_b) = values, weights
+        return [(a * of_a + b * of_b) / (of_a + of_b)] * 2 if a > b else [a, b]
+    means: list[float] = []
+    masses: list[float] = []
+    counts: list[int] = []
+    for mean, mass in zip(values, weights, strict=True):
+        count = 1
+        while means and means[-1] > mean:
+            before = masses.pop()
+            mean = (means.pop() * before + mean * mass) / (before + mass)
+            mass += before
+            count += counts.pop()
+        means.append(mean)
+        masses.append(mass)
+        counts.append(count)
+    return [mean for mean, count in zip(means, counts, strict=True) for _ in range(count)]

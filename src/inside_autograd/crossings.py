@@ -1,6 +1,7 @@
 """Fewer crossings: reorder the layers by where on its box each link starts and ends."""
 
 from bisect import bisect_right
+from itertools import pairwise
 
 from .columns import Ends
 
@@ -15,107 +16,171 @@ def fewest_crossings(rows: Rows, up: Ends, down: Ends) -> Rows:
     rows
         The numbers of each layer, from left to right.
     up, down
-        As in ``Columns``.
+        As in ``Columns``. Each link leads to the next layer.
     """
-    order = _Order(up, down)
-    best, found = order.improved(rows)
-    if best:
-        fewer, mirrored = order.improved([row[::-1] for row in rows])
-        if fewer < best:
-            return mirrored
+    rank = [0] * len(up)
+    for row in rows:
+        for place, number in enumerate(row):
+            rank[number] = place
+    # Links on the two sides of a layer that holds one number never cross: what lies between two such
+    # layers is a task of its own, and the repeated blocks of a model are one task.
+    waists = [i for i, row in enumerate(rows) if i in (0, len(rows) - 1) or len(row) == 1]
+    known: dict[tuple, list[list[int]]] = {}
+    found = list(rows)
+    for first, last in pairwise(waists):
+        part = rows[first : last + 1]
+        if last == first + 1 and len(part[0]) == len(part[1]) == 1:
+            continue
+        links = [[down[number] for number in row] for row in part[:-1]]
+        key = tuple([tuple([tuple([(rank[n], *at) for n, *at, _ in ends]) for ends in row]) for row in links])
+        if key not in known:
+            known[key] = _places(part, rank, up, down)
+        for i, places in enumerate(known[key], first):
+            found[i] = [rows[i][place] for place in places]
     return found
 
 
-class _Order:
-    def __init__(self, up: Ends, down: Ends):
-        self.up, self.down = up, down
-        self.rows: Rows = []
-        self.rank = [0] * len(up)  # of each number: its place in its layer
+def _places(rows: Rows, rank: list[int], up: Ends, down: Ends) -> list[list[int]]:
+    """The best order of some layers, given by the places that their numbers have in ``rows``."""
+    place = {number: rank[number] for row in rows for number in row}
+    best, found = _Order(rows, rank, up, down).improved()
+    if best:
+        fewer, mirrored = _Order([row[::-1] for row in rows], rank, up, down).improved()
+        if fewer < best:
+            found = mirrored
+    return [[place[number] for number in row] for row in found]
 
-    def improved(self, rows: list[list[int]]) -> tuple[int, list[list[int]]]:
-        """The fewest crossings found from ``rows`` on, and the order that has them."""
-        self.rows = [list(row) for row in rows]
-        best = self._crossings(), rows
-        rounds = 6 if len(self.up) < 1000 else 2
-        for _ in range(rounds):
+
+class _Order:
+    """An order of the layers. It knows when each layer changed, and looks at nothing twice in vain."""
+
+    def __init__(self, rows: Rows, rank: list[int], up: Ends, down: Ends):
+        self.rows, self.up, self.down = [list(row) for row in rows], up, down
+        self.rank = rank  # of each number: its place in its layer
+        for row in self.rows:
+            for i, number in enumerate(row):
+                self.rank[number] = i
+        self.clock = 1
+        # Times by layer, with one more at the end: it stands for the layer before the first, too.
+        self.changed = [0] * (len(rows) + 1)
+        self.sorted = {1: [-1] * len(rows), -1: [-1] * len(rows)}
+        self.untangled, self.counted = [-1] * len(rows), [-1] * len(rows)
+        self.crossings = [0] * len(rows)  # between each layer and the next
+        self.wide = [i for i, row in enumerate(rows) if len(row) > 1]
+
+    def improved(self) -> tuple[int, Rows]:
+        """The fewest crossings found, and the order that has them."""
+        best = self._count(), [list(row) for row in self.rows]
+        for _ in range(6 if sum(map(len, self.rows)) < 1000 else 2):
             if not best[0]:
                 break
-            for row in self.rows[1:]:
-                if len(row) > 1:
-                    self._sort(row, self.up)
-            for row in reversed(self.rows[:-1]):
-                if len(row) > 1:
-                    self._sort(row, self.down)
+            for i in self.wide:
+                if i:
+                    self._sort(i, -1, self.up)
+            for i in reversed(self.wide):
+                if i < len(self.rows) - 1:
+                    self._sort(i, 1, self.down)
             for _ in range(4):
-                if not sum([self._untangle(row) for row in self.rows if len(row) > 1]):
+                if not sum([self._untangle(i) for i in self.wide]):
                     break
-            crossings = self._crossings()
+            crossings = self._count()
             if crossings < best[0]:
                 best = crossings, [list(row) for row in self.rows]
         return best
 
-    def _sort(self, row: list[int], side: list) -> None:
-        """Order one layer by the mean place of what each box is linked with on one side."""
-        rank = self.rank
-        for i, number in enumerate(row):
-            rank[number] = i
+    def _set(self, i: int, row: list[int]) -> None:
+        self.rows[i] = row
+        for place, number in enumerate(row):
+            self.rank[number] = place
+        self.clock += 1
+        self.changed[i] = self.clock
 
-        def mean(number: int) -> float:
+    def _sort(self, i: int, step: int, side: Ends) -> None:
+        """Order layer ``i`` by the mean place of what each box is linked with in the layer ``step`` on."""
+        if self.sorted[step][i] >= max(self.changed[i], self.changed[i + step]):
+            return
+        self.sorted[step][i] = self.clock
+        rank, row, keys = self.rank, self.rows[i], []
+        for number in row:
             ends = side[number]
             if len(ends) == 1:
                 n, _, there, _ = ends[0]
-                return round(rank[n] + there / 999, 6)
-            total = sum(rank[n] + there / 999 for n, _, there, _ in ends)
-            return round(total / len(ends), 6) if ends else rank[number]
+                keys.append(round(rank[n] + there / 999, 6))
+            elif ends:
+                total = sum([rank[n] + there / 999 for n, _, there, _ in ends])
+                keys.append(round(total / len(ends), 6))
+            else:
+                keys.append(rank[number])
+        if keys != sorted(keys):
+            self._set(i, [row[place] for place in sorted(range(len(row)), key=keys.__getitem__)])
 
-        row.sort(key=mean)
-        for i, number in enumerate(row):
-            rank[number] = i
-
-    def _crossings(self) -> int:
+    def _count(self) -> int:
         """How often links cross, between all layers."""
-        rank = self.rank
-        for row in self.rows:
-            for i, number in enumerate(row):
-                rank[number] = i
-        total = 0
-        for row in self.rows:
-            seen: list[tuple[int, float]] = []
+        rank, down = self.rank, self.down
+        for i, row in enumerate(self.rows[:-1]):
+            if self.counted[i] >= max(self.changed[i], self.changed[i + 1]):
+                continue
+            self.counted[i] = self.clock
+            arrivals: list[tuple[int, float]] = []
             for number in row:
-                ends = sorted((start, (rank[n], end)) for n, start, end, _ in self.down[number])
-                for _, end in ends:
-                    place = bisect_right(seen, end)
-                    total += len(seen) - place
-                    seen.insert(place, end)
-        return total
+                ends = down[number]
+                if len(ends) == 1:
+                    n, _, end, _ = ends[0]
+                    arrivals.append((rank[n], end))
+                else:
+                    pairs = sorted([(start, (rank[n], end)) for n, start, end, _ in ends])
+                    arrivals += [arrival for _, arrival in pairs]
+            self.crossings[i] = _inversions(arrivals)
+        return sum(self.crossings)
 
-    def _untangle(self, row: list[int]) -> bool:
+    def _untangle(self, i: int) -> bool:
         """Swap neighbors whose links cross more than they would after the swap."""
-        rank = self.rank
-        changed = False
-        for i in range(len(row) - 1):
-            a, b = row[i], row[i + 1]
+        if self.untangled[i] >= max(self.changed[i - 1], self.changed[i], self.changed[i + 1]):
+            return False
+        self.untangled[i] = self.clock
+        rank, row = self.rank, self.rows[i]
+        swapped = False
+        for place in range(len(row) - 1):
+            a, b = row[place], row[place + 1]
             before = after = 0
             for side in (self.up, self.down):
-                pairs = len(side[a]) * len(side[b])
+                ends_a, ends_b = side[a], side[b]
+                pairs = len(ends_a) * len(ends_b)
                 if pairs > 4000:
                     break
                 if not pairs:
                     continue
                 if pairs == 1:  # one link each, as most have
-                    (n, _, there, _), (m, _, beyond, _) = side[a][0], side[b][0]
-                    p, q = (rank[n], there), (rank[m], beyond)
+                    (n, _, there, _), (m, _, beyond, _) = ends_a[0], ends_b[0]
+                    p, q = rank[n], rank[m]
+                    if p == q:
+                        p, q = there, beyond
                     before += p > q
                     after += q > p
                     continue
-                ends_a = [(rank[n], there) for n, _, there, _ in side[a]]
-                ends_b = [(rank[n], there) for n, _, there, _ in side[b]]
-                for p in ends_a:
-                    for q in ends_b:
+                reached = [(rank[n], there) for n, _, there, _ in ends_b]
+                for n, _, there, _ in ends_a:
+                    p = rank[n], there
+                    for q in reached:
                         before += p > q
                         after += q > p
             if after < before:
-                row[i], row[i + 1] = b, a
-                rank[a], rank[b] = i + 1, i
-                changed = True
-        return changed
+                row[place], row[place + 1] = b, a
+                rank[a], rank[b] = place + 1, place
+                swapped = True
+        if swapped:
+            self._set(i, row)
+        return swapped
+
+
+def _inversions(values: list[tuple[int, float]]) -> int:
+    """How many pairs stand in the wrong order."""
+    if values == sorted(values):
+        return 0
+    total = 0
+    seen: list[tuple[int, float]] = []
+    for value in values:
+        place = bisect_right(seen, value)
+        total += len(seen) - place
+        seen.insert(place, value)
+    return total

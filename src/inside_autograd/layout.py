@@ -150,7 +150,8 @@ class _Net:
         net = igraph.Graph(len(self.layer), pairs, directed=True)
         places = net.layout_sugiyama(layers=self.layer, maxiter=60)
         # Rounded, so that the last bits of igraph's numbers cannot decide.
-        for number in sorted(range(len(self.layer)), key=lambda i: (round(places[i][0] * 64), i)):
+        keys = [round(place[0] * 64) for place in places]
+        for number in sorted(range(len(keys)), key=keys.__getitem__):
             self.rows[self.layer[number]].append(number)
         self.rows = fewest_crossings(self.rows, self.up, self.down)
 
@@ -164,46 +165,44 @@ class _Net:
         return right + left + (GAP if a < count and b < count else LANE)
 
     def finish(self) -> Layout:
-        count = len(self.items)
-        shift = MARGIN - min(
-            (self.x[i] - (self.items[i].left if i < count else 0) for i in range(len(self.x))), default=0
-        )
+        count, items, layer = len(self.items), self.items, self.layer
+        lefts = [x - item.left for x, item in zip(self.x, items, strict=False)]
+        shift = MARGIN - min(lefts + self.x[count:], default=0)
         # Rounded twice: the last bits of a sum differ between versions of Python, and halves are common.
         x = [round(round(value + shift, 3)) for value in self.x]
-        width = (
-            max((x[i] + (self.items[i].right if i < count else 0) for i in range(len(x))), default=0) + MARGIN
-        )
+        rights = [x + item.right for x, item in zip(x, items, strict=False)]
         tops, middles, bottoms = self._bands(x)
-        result = Layout(round(width), round(bottoms[-1] + MARGIN if bottoms else 0))
-        result.layers = self.layer[:count]
-        result.x, result.y = x[:count], [middles[self.layer[i]] for i in range(count)]
-        ends = self._docks(x)
-        for link, chain, end in zip(self.links, self.chains, ends, strict=True):
-            source, target = self.items[link.source], self.items[link.target]
-            first, last = self.layer[link.source], self.layer[link.target]
-            route = [(x[link.source] + link.start, middles[first] + source.down, bottoms[first])]
-            route += [(x[n], tops[self.layer[n]], bottoms[self.layer[n]]) for n in chain[1:-1]]
-            route.append((x[link.target] + end, tops[last], middles[last] - target.up))
+        width = round(max(rights + x[count:], default=0) + MARGIN)
+        result = Layout(width, bottoms[-1] + MARGIN if bottoms else 0)
+        result.layers = layer[:count]
+        result.x, result.y = x[:count], [middles[i] for i in result.layers]
+        for link, chain, end in zip(self.links, self.chains, self._docks(x), strict=True):
+            source, target = link.source, link.target
+            first, last = layer[source], layer[target]
+            route = [(x[source] + link.start, middles[first] + items[source].down, bottoms[first])]
+            route += [(x[n], tops[layer[n]], bottoms[layer[n]]) for n in chain[1:-1]]
+            route.append((x[target] + end, tops[last], middles[last] - items[target].up))
             result.routes.append(route)
         return result
 
     def _bands(self, x: list[int]) -> tuple[list[int], list[int], list[int]]:
         """Top, middle and bottom of each layer. Where links swing far, the layers lie further apart."""
-        count = len(self.items)
-        swing = [0.0] * len(self.rows)
-        for chain in self.chains:
-            for a, b in pairwise(chain):
-                swing[self.layer[b]] = max(swing[self.layer[b]], abs(x[a] - x[b]))
+        swing = [0] * len(self.rows)
+        for a, ends in enumerate(self.down):
+            for b, *_ in ends:
+                if (far := abs(x[a] - x[b])) > swing[self.layer[b]]:
+                    swing[self.layer[b]] = far
+        ups, downs = [0.0] * len(self.rows), [0.0] * len(self.rows)
+        for i, item in zip(self.layer, self.items, strict=False):
+            ups[i], downs[i] = max(ups[i], item.up), max(downs[i], item.down)
         tops, middles, bottoms = [], [], []
         y = float(MARGIN)
-        for i, row in enumerate(self.rows):
+        for i in range(len(self.rows)):
             if i:
                 y += min(72, 26 + swing[i] * 0.09)
-            up = max((self.items[n].up for n in row if n < count), default=0)
-            down = max((self.items[n].down for n in row if n < count), default=0)
             tops.append(round(y))
-            middles.append(tops[-1] + round(up))
-            bottoms.append(middles[-1] + round(down))
+            middles.append(tops[-1] + round(ups[i]))
+            bottoms.append(middles[-1] + round(downs[i]))
             y = bottoms[-1]
         return tops, middles, bottoms
 

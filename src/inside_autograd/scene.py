@@ -1,5 +1,6 @@
 """What a drawing holds: its boxes, and the wires between them."""
 
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -56,13 +57,12 @@ class _Builder:
         self.folded, self.graph = folded, folded.graph
         self.scene = Scene(folded)
         self.blocks = self.scene.blocks
-        for box in folded.boxes:
-            self.blocks.append(
-                folded_block(box) if box.folded else node_block(self.graph.nodes[box.members[0]])
-            )
+        self.stacked = [box.folded for box in folded.boxes]
+        for box, stacked in zip(folded.boxes, self.stacked, strict=True):
+            self.blocks.append(folded_block(box) if stacked else node_block(self.graph.nodes[box.members[0]]))
         self.cut = self._cut_block()
-        self.port_numbers: dict[int, list[range]] = {}  # of a block: which outputs its ports stand for
-        self.place: dict[int, tuple[int, int]] = {}  # of an entry: its block, and its slot there
+        self.port_numbers: dict[int, list[int]] = {}  # of a block: the first output of each of its ports
+        self.place: dict[int, Slot] = {}  # of an entry: where it leaves its block
         self.entries: list[tuple[int, int, list[Edge]]] = []  # box, target block, edges drawn as one
         self._collect()
         roots = self._roots()
@@ -80,15 +80,19 @@ class _Builder:
 
     def _collect(self) -> None:
         """Gather edges by their blocks; those of a single node stay apart unless the target is folded."""
+        nodes, box_of, cut = self.graph.nodes, self.folded.box_of, self.cut
+        stacked = [*self.stacked, True]  # the cut's block is the last so far
         for number, box in enumerate(self.folded.boxes):
             groups: dict[tuple, list[Edge]] = {}
             for member in box.members:
-                for edge in self.graph.nodes[member].edges:
-                    target = self.cut if edge.cut else self._box(edge.target)
+                for edge in nodes[member].edges:
+                    target = cut if edge.cut else None if edge.target is None else box_of[edge.target]
                     if target is None or target == number:
                         continue
-                    together = box.folded or target == self.cut or self.folded.boxes[target].folded
-                    groups.setdefault((target, None if together else edge.slot), []).append(edge)
+                    if stacked[number] or stacked[target]:
+                        groups.setdefault((target, None), []).append(edge)
+                    else:
+                        groups[target, edge.slot] = [edge]
             for (target, _), edges in groups.items():
                 self.entries.append((number, target, edges))
 
@@ -101,7 +105,7 @@ class _Builder:
         for i, root in enumerate(self.graph.roots):
             if root.node is not None:
                 box = self._box(root.node)
-                groups.setdefault((box, None if self.folded.boxes[box].folded else i), []).append(root)
+                groups.setdefault((box, None if self.stacked[box] else i), []).append(root)
         made = []
         for (box, _), roots in groups.items():
             first = roots[0]
@@ -119,7 +123,7 @@ class _Builder:
         leaf_of = {name: i for i, node in enumerate(self.graph.nodes) for name in node.names}
         dotted = []
         for number, box in enumerate(self.folded.boxes):
-            if box.folded:
+            if self.stacked[number]:
                 continue
             block = self.blocks[number]
             for item in self.graph.nodes[box.members[0]].saved:
@@ -157,18 +161,19 @@ class _Builder:
             block = self.blocks[target]
             if block.kind != "accumulate" and not block.stacked:
                 block.lines.append(("s", f"#{block.key}"))  # the stubs' name for it
-        arrivals = Counter((t, self._dock(t, edges[0].input_nr)) for _, t, edges in self.entries)
+        arrivals = Counter(
+            [(t, self._dock(t, edges[0].input_nr)) for _, t, edges in self.entries if self.blocks[t].ports]
+        )
         for (number, dock), many in arrivals.items():
-            if dock < len(self.blocks[number].ports):
-                port = self.blocks[number].ports[dock]
-                port.width = max(port.width, min(64, 9 * many + 6))
+            port = self.blocks[number].ports[dock]
+            port.width = max(port.width, min(64, 9 * many + 6))
         self.scene.items = [block.measure() for block in self.blocks]
-        for number, x, (i, target, edges) in self.starts():
+        for i, (number, target, edges) in enumerate(self.entries):
             if i not in stubbed:
-                label = f"×{len(edges):,}" if len(edges) > 1 else ""
+                label = _times(edges) if len(edges) > 1 else ""
                 kind = "cut" if target == self.cut else "edge"
                 key = f"{edges[0].source}-{edges[0].slot}"
-                self._add(kind, key, number, x, target, edges[0].input_nr, label)
+                self._add(kind, key, number, self.place[i].x, target, edges[0].input_nr, label)
         for number, target, output_nr in roots:
             self._add("root", self.blocks[number].key, number, 0, target, output_nr)
         lanes: Counter = Counter()
@@ -200,37 +205,39 @@ class _Builder:
     def _slots(self, number: int, box, leaving: list, stubbed: set[int]) -> None:
         block = self.blocks[number]
         parts = list(leaving)
-        if not box.folded:
-            node = self.graph.nodes[box.members[0]]
-            parts += [(e.slot, (None, None, [e])) for e in node.edges if e.target is None and not e.cut]
-        parts.sort(key=lambda part: part[0])
-        far = [part for part in parts if part[1][0] in stubbed]
-        if far and (box.folded or len(far) > MOST_STUBS):
+        stacked = self.stacked[number]
+        if not stacked:
+            edges = self.graph.nodes[box.members[0]].edges
+            parts += [(e.slot, (None, None, [e])) for e in edges if e.target is None and not e.cut]
+        if len(parts) > 1:
+            parts.sort(key=lambda part: part[0])
+        far = [part for part in parts if part[1][0] in stubbed] if stubbed else []
+        if far and (stacked or len(far) > MOST_STUBS):
             parts = [part for part in parts if part[1][0] not in stubbed]
             names = [self._short_name(target) for _, (_, target, _) in far]
             text = "→ " + names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-            slots = "" if box.folded else "…"
+            slots = "" if stacked else "…"
             block.slots.append(Slot(slots, text_width(text, 10) + 8, text, ", ".join(names)))
-        many = len(parts) > 1 and not box.folded
+        many = len(parts) > 1 and not stacked
         for slot, (i, target, edges) in parts:
-            text = (str(slot) if len(edges) == 1 else f"{slot}–{edges[-1].slot}") if many else ""
-            stub = title = ""
+            text, width, stub, title = "", 18.0, "", ""
+            if many:
+                text = str(slot) if len(edges) == 1 else f"{slot}–{edges[-1].slot}"
+                width = max(width, text_width(text, 9.5) + 8)
             if i is None:
                 stub, title = "None", edges[0].reason or ""
             elif i in stubbed:
                 stub = "→ " + self._short_name(target)
-            width = max(18, text_width(text, 9.5) + 8, text_width(stub, 10) + 8 if stub else 0)
-            block.slots.append(Slot(text, width, stub, title))
+            if stub:
+                width = max(width, text_width(stub, 10) + 8)
+            elif len(edges) > 1 and len(parts) > 1:
+                width = max(
+                    width, 2 * (text_width(_times(edges), 10) + 6)
+                )  # the label stands beside the arrow
+            place = Slot(text, width, stub, title, labelled=len(edges) > 1 and not stub)
+            block.slots.append(place)
             if i is not None:
-                self.place[i] = (number, len(block.slots) - 1)
-
-    def starts(self):
-        """Each entry with the block and the x offset where its arrow leaves."""
-        for i, (_, target, edges) in enumerate(self.entries):
-            if i not in self.place:
-                continue
-            number, place = self.place[i]
-            yield number, self.blocks[number].slots[place].x, (i, target, edges)
+                self.place[i] = place
 
     def _short_name(self, target: int) -> str:
         box = self.folded.boxes[target]
@@ -241,23 +248,23 @@ class _Builder:
 
     def _dock(self, target: int, input_nr: int) -> int:
         """Which port of ``target`` takes the gradient of output ``input_nr``."""
-        numbers = self.port_numbers.get(target)
-        if numbers is None:
-            numbers = self.port_numbers[target] = self._port_numbers(target)
-        return next((i for i, numbers in enumerate(numbers) if input_nr in numbers), 0)
-
-    def _port_numbers(self, target: int) -> list[range]:
-        if target == self.cut or target >= len(self.folded.boxes) or self.folded.boxes[target].folded:
-            return []
-        node = self.graph.nodes[self.folded.boxes[target].members[0]]
-        return [numbers for _, numbers in port_groups(node)]
+        firsts = self.port_numbers.get(target)
+        if firsts is None:
+            node = self.graph.nodes[self.folded.boxes[target].members[0]]
+            firsts = self.port_numbers[target] = [numbers.start for _, numbers in port_groups(node)]
+        return max(0, bisect_right(firsts, input_nr) - 1)
 
     def _add(self, kind, key, source, x, target, input_nr, label="", row=0) -> None:
         block = self.blocks[target]
-        dock = self._dock(target, input_nr)
         if block.ports and kind != "saved":
+            dock = self._dock(target, input_nr)
             port = block.ports[dock]
             link = Link(source, target, x, port.x, dock, port.width - 8)
         else:
             link = Link(source, target, x, 0, 0, block.width - 24)
         self.scene.wires.append(Wire(kind, key, link, label, row=row))
+
+
+def _times(edges: list[Edge]) -> str:
+    """The label of an arrow that stands for several edges."""
+    return f"×{len(edges):,}"

@@ -130,6 +130,8 @@ def _variables(mode: int) -> str:
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float = 12) -> float:
     """Width in px that ``text`` cannot exceed, in any of the monospaced fonts and their stand-ins."""
+    if text.isascii():
+        return len(text) * size * 0.605
     cells = 0.0
     for character in text:
         if unicodedata.combining(character):

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 
 from .blocks import PORT_HEIGHT, wrap
 from .caption import describe, legend, notes
@@ -141,31 +140,33 @@ _SYMBOLS = {
 
 
 def _wire(wire: Wire, route: list, scene: Scene, layout: Layout) -> str:
-    source, target = scene.blocks[wire.link.source], scene.blocks[wire.link.target]
-    route = list(route)
-    y = layout.y[wire.link.source]
+    link = wire.link
+    source, target = scene.blocks[link.source], scene.blocks[link.target]
+    x0, _, bottom = route[0]
+    y = y_now = layout.y[link.source] + source.height // 2
     if wire.kind == "saved":
-        row_y = y + row_offset(source, wire.row)
-        edge = layout.x[wire.link.source] + source.width // 2 + 8 + source.panel
-        path = f"M{num(edge)} {num(row_y)}H{num(route[0][0])}"
+        y_now = layout.y[link.source] + row_offset(source, wire.row)
+        edge = layout.x[link.source] + source.width // 2 + 8 + source.panel
+        path = f"M{edge} {num(y_now)}H{num(x0)}"
     else:
-        path = f"M{num(route[0][0])} {num(y + source.height / 2)}"
-    end = layout.y[wire.link.target] - target.height / 2 - (PORT_HEIGHT if target.ports else 0)
-    route[-1] = (*route[-1][:2], end)
-    y_now = row_y if wire.kind == "saved" else y + source.height / 2
-    for (x0, _, bottom), (x1, top, _) in pairwise(route):
-        if x0 == x1:
-            continue
-        middle = (bottom + top) / 2
-        path += f"V{num(bottom)}" if bottom != y_now else ""
-        path += f"C{num(x0)} {num(middle)} {num(x1)} {num(middle)} {num(x1)} {num(top)}"
-        y_now = top
-    path += f"V{num(end)}" if end != y_now else ""
+        path = f"M{num(x0)} {y}"
+    end = layout.y[link.target] - target.height // 2 - (PORT_HEIGHT if target.ports else 0)
+    for x1, top, next_bottom in route[1:]:
+        if x0 != x1:
+            if bottom != y_now:
+                path += f"V{bottom}"
+            middle, to = num((bottom + top) / 2), num(x1)
+            path += f"C{num(x0)} {middle} {to} {middle} {to} {top}"
+            x0, y_now = x1, top
+        bottom = next_bottom
+    if end != y_now:
+        path += f"V{end}"
     if wire.kind == "saved":
         return f'<path class="ag-d" d="{path}"/>'
     label = ""
     if wire.label:
-        label = text_svg(
-            route[0][0] + 5, y + source.height / 2 + (20 if source.stacked else 13), wire.label, "ag-s ag-p"
-        )
+        x, label_y = route[0][0] + 5, y + (20 if source.stacked else 13)
+        if route[1][0] - route[0][0] > 20 and route[0][2] < label_y:  # the arrow itself needs the place
+            x = route[0][0] - 5 - round(text_width(wire.label, 10))
+        label = text_svg(x, label_y, wire.label, "ag-s ag-p")
     return f'<path class="ag-e" data-e="{wire.key}" d="{path}{_ARROW}"/>{label}'
