@@ -296,6 +296,16 @@ def test_the_bundle_serves_every_viewer():
     assert bundle["text/plain"] == str(drawing) == str(drawing.graph)
 
 
+def test_saved_tensors_are_read_where_they_are_asked_for():
+    x = torch.ones(2, requires_grad=True)
+    out = (x * x).exp()
+    plain, whole = draw(out), draw(out, saved=True)
+    assert "saved result" in str(whole) and "saved" not in str(plain)
+    # What is freed is told all the same.
+    out.sum().backward()
+    assert "freed" in str(draw(out)) and "freed" in draw(out).svg
+
+
 def test_dark_mode_follows_each_viewer():
     page = drawn("square_by_itself")._repr_html_()
     for selector in (

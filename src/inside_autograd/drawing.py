@@ -108,7 +108,8 @@ def draw(
         Where names come from: a module, a mapping from names to tensors or modules, or pairs as
         in ``model.named_parameters()``.
     saved
-        Whether to show what each node keeps for its backward formula.
+        Whether to read and show what each node keeps for its backward formula. Otherwise the picture
+        and its text tell only what has been freed.
     fold
         Whether what repeats is folded into counted boxes. By default that is done where there are
         more than ``fold_above`` nodes. With ``params``, modules that are alike are one box, named by
@@ -143,7 +144,7 @@ def draw(
             )
         graph = outputs
     else:
-        graph = Graph.of(outputs, params, max_path=max_path, max_nodes=max_nodes)
+        graph = Graph.of(outputs, params, saved=saved, max_path=max_path, max_nodes=max_nodes)
     if fold_above < 1:
         raise ValueError("fold_above must be at least 1; fold=True folds any graph.")
     if fold is None:
