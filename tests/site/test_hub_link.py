@@ -59,4 +59,6 @@ def test_enter_does_not_leave_the_page(page):
 def test_without_scripts_the_page_says_how_to_write_the_link(open_page):
     page = open_page(PAGE, java_script_enabled=False)
     expect(page.locator("#hub-link")).to_be_hidden()
-    expect(page.locator("article")).to_contain_text("HUB/hub/user-redirect/git-pull?repo=REPO&branch=launch&urlpath=")
+    expect(page.locator("article")).to_contain_text(
+        "HUB/hub/user-redirect/git-pull?repo=REPO&branch=launch&urlpath="
+    )
