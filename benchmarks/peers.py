@@ -50,10 +50,11 @@ def _inside_autograd(model, inputs):
         return model(*inputs)
 
     out = loss()
+    params = dict(model.named_parameters())  # as the others get them
     return [
         {
-            "capture": Job(lambda _: Graph.of(out, model, saved=False)),
-            "capture_saved": Job(lambda _: Graph.of(out, model)),
+            "capture": Job(lambda _: Graph.of(out, params, saved=False)),
+            "capture_saved": Job(lambda _: Graph.of(out, params)),
         },
         {
             "folded": Job(lambda _: draw(out, model, fold=True).svg.encode(), weighed=True),
