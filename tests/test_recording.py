@@ -495,6 +495,7 @@ def test_values_of_subclasses_do_not_call_back():
         (123456.789, "float64", "1.2346e+05"),
         (-100000.0, "float32", "-100000"),
         (3, "int64", "3"),
+        (1234567890, "int64", "1.2346e+09"),
     ],
 )
 def test_numbers(number, dtype, text):

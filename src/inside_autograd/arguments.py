@@ -10,7 +10,7 @@ from .inputs import flatten_outputs
 from .saved import shape_of
 
 
-def check_options(outputs, wrt, inputs, only_grad: dict) -> None:
+def check_options(outputs: object, wrt: object, inputs: object, only_grad: dict) -> None:
     if isinstance(outputs, torch.nn.Module):
         name = type(outputs).__name__
         raise TypeError(
@@ -41,7 +41,7 @@ def check_graph(graph: Graph) -> None:
         )
 
 
-def match_gradients(roots: list, gradient) -> list[torch.Tensor | None]:
+def match_gradients(roots: list, gradient: object) -> list[torch.Tensor | None]:
     if gradient is None:
         return [None] * len(roots)
     if isinstance(gradient, torch.Tensor):
@@ -79,7 +79,7 @@ def check_gradients(roots: list, gradients: list) -> None:
             )
 
 
-def targets_of(option: str, given) -> list | None:
+def targets_of(option: str, given: object) -> list | None:
     """``(path, tensor)`` for everything to differentiate by; ``None`` where nothing was said."""
     if given is None:
         return None

@@ -74,6 +74,7 @@ def describe(scene: Scene, title: str | None) -> tuple[str, str]:
         f"{root.path or 'the output'} {shape_text(root.shape, root.dtype)}".strip()
         + f" from {graph.nodes[root.node].name}"
         for root in roots
+        if root.node is not None
     ]
     said.append(f"Outputs: {_some(starts, 4)}.")
     leaves = [

@@ -152,7 +152,8 @@ class _Order:
                     continue
                 if pairs == 1:  # one link each, as most have
                     (n, _, there, _), (m, _, beyond, _) = ends_a[0], ends_b[0]
-                    p, q = rank[n], rank[m]
+                    p: float = rank[n]
+                    q: float = rank[m]
                     if p == q:
                         p, q = there, beyond
                     before += p > q
@@ -160,10 +161,10 @@ class _Order:
                     continue
                 reached = [(rank[n], there) for n, _, there, _ in ends_b]
                 for n, _, there, _ in ends_a:
-                    p = rank[n], there
-                    for q in reached:
-                        before += p > q
-                        after += q > p
+                    end = rank[n], there
+                    for other in reached:
+                        before += end > other
+                        after += other > end
             if after < before:
                 row[place], row[place + 1] = b, a
                 rank[a], rank[b] = place + 1, place

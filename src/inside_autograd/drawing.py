@@ -82,13 +82,13 @@ class Drawing:
     def _repr_html_(self) -> str:
         return html(self.picture, self.panels)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/html": self._repr_html_(), "image/svg+xml": self.svg, "text/plain": str(self)}
 
 
 def draw(
-    outputs,
-    params=None,
+    outputs: object,
+    params: object = None,
     saved: bool = False,
     *,
     fold: bool | None = None,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from .messages import plain_message
 
@@ -137,7 +138,7 @@ def _steps(name: str, low: float, high: float, step: float | None = None) -> tup
 class Explorer:
     """What `explore` returns. Its frames are computed when it is first shown on a static page."""
 
-    def __init__(self, f: Callable, controls: tuple[Control, ...], alt):
+    def __init__(self, f: Callable, controls: tuple[Control, ...], alt: str | Callable[..., str] | None):
         self.f, self.controls, self._alt = f, controls, alt
 
     # ------------------------------------------------------------------ frames
@@ -233,7 +234,7 @@ class Explorer:
             f"<script>{_asset('explore.js').replace('NAME', name)}</script>"
         )
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, object]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
         bundle: dict[str, object] = {"text/plain": repr(self), "text/html": self._repr_html_()}
         widget = self._widget() if _has_kernel() else None
         if widget is not None:
@@ -242,7 +243,7 @@ class Explorer:
             bundle["application/vnd.jupyter.widget-view+json"] = view
         return bundle
 
-    def _widget(self):
+    def _widget(self) -> Any:
         """The live face: ipywidgets that run ``f`` again when a value changes."""
         try:
             import ipywidgets
@@ -251,7 +252,7 @@ class Explorer:
         widgets = [_live(ipywidgets, control) for control in self.controls]
         picture = ipywidgets.HTML()
 
-        def update(change=None) -> None:
+        def update(change: object = None) -> None:
             picture.value = self.frame([int(widget.value) for widget in widgets])
 
         for widget in widgets:
@@ -260,7 +261,7 @@ class Explorer:
         return ipywidgets.VBox([*widgets, picture])
 
 
-def _live(ipywidgets, control: Control):
+def _live(ipywidgets: Any, control: Control) -> Any:
     description = control.label
     if control.kind == "checkbox":
         return ipywidgets.Checkbox(value=bool(control.start), description=description)

@@ -42,7 +42,7 @@ def unload_ipython_extension(shell: Any) -> None:
         shell.events.unregister(_EVENT, _show_card)
 
 
-def _show_card(result) -> None:
+def _show_card(result: object) -> None:
     from IPython.display import display
 
     error = getattr(result, "error_in_exec", None)

@@ -1,5 +1,6 @@
 """What one of torch's nodes is: its name, its kind, why a slot is empty, which node a leaf has."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,12 +14,12 @@ COPY_SLICES, HOOK, CHECKPOINT, ERROR = "copy_slices", "hook", "checkpoint", "err
 AccumulateGrad = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]  # torch's stubs lack it
 
 
-def is_custom(node) -> bool:
+def is_custom(node: object) -> bool:
     """Whether the node belongs to a ``torch.autograd.Function``."""
     return isinstance(node, torch._C._FunctionBase)
 
 
-def name_of(node) -> str:
+def name_of(node: Any) -> str:
     """The name of a node's class, as ``grad_fn`` prints it.
 
     A node without a Python class of its own prints as ``CppFunction``: that gets its name in C++,
@@ -30,7 +31,7 @@ def name_of(node) -> str:
     return node.name().partition("<")[0].rpartition("::")[2] or name
 
 
-def kind_of(node, name: str) -> str:
+def kind_of(node: object, name: str) -> str:
     if type(node) is AccumulateGrad:
         return ACCUMULATE
     if is_custom(node):
@@ -46,7 +47,7 @@ def kind_of(node, name: str) -> str:
     return RECORDED if name.count("Backward") > 1 else OP
 
 
-def why_empty(node) -> tuple[str, str]:
+def why_empty(node: object) -> tuple[str, str]:
     """Why ``next_functions`` of such a node holds ``None``: in slot 0, and in any other."""
     if is_custom(node):
         reason = "this tensor argument does not require grad"
@@ -56,7 +57,7 @@ def why_empty(node) -> tuple[str, str]:
 
 
 @contextmanager
-def unseen():
+def unseen() -> Iterator[None]:
     """Read tensors so that no mode and no subclass of the caller's sees it, or stops it."""
     with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.inference_mode(False):
         yield

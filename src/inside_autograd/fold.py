@@ -96,7 +96,9 @@ def fold_part(graph: Graph, order: list[int], level: int) -> tuple[tuple[Box, ..
     return _folded(graph, order, [], level, False)
 
 
-def _folded(graph: Graph, order: list[int], leaves: list[int], level: int, show_one: bool):
+def _folded(
+    graph: Graph, order: list[int], leaves: list[int], level: int, show_one: bool
+) -> tuple[tuple[Box, ...], list[int | None]]:
     """``leaves`` are shown whether or not an operation of the order uses them."""
     for most, pieces in _ways_to_cut(graph, order, owners(graph, order), level, show_one):
         boxes, box_of = _gather(graph, order, leaves, pieces)
@@ -144,17 +146,17 @@ def _gather(
             box_of[i] = len(groups)
         groups.append((nodes, piece))
     users: dict[int, set[int]] = {leaf: set() for leaf in leaves}
-    for i in order:
-        for edge in graph.nodes[i].edges:
+    for number, (nodes, _) in enumerate(groups):
+        for edge in (edge for i in nodes for edge in graph.nodes[i].edges):
             if edge.target is not None and graph.nodes[edge.target].is_leaf:
-                users.setdefault(edge.target, set()).add(box_of[i])
+                users.setdefault(edge.target, set()).add(number)
     together: dict[tuple, list[int]] = {}
     roots = {root.node for root in graph.roots}
-    for leaf, boxes in sorted(users.items()):
-        if len(boxes) == 1 and len(groups[min(boxes)][0]) > 1 and leaf not in roots:
-            box_of[leaf] = min(boxes)
+    for leaf, numbers in sorted(users.items()):
+        if len(numbers) == 1 and len(groups[min(numbers)][0]) > 1 and leaf not in roots:
+            box_of[leaf] = min(numbers)
         else:
-            key = (leaf,) if leaf in roots and len(roots) <= MOST_NAMED else tuple(sorted(boxes))
+            key = (leaf,) if leaf in roots and len(roots) <= MOST_NAMED else tuple(sorted(numbers))
             together.setdefault(key, []).append(leaf)
     crowded = len(groups) + sum(map(len, together.values())) > MOST_BOXES
     for some in together.values():
@@ -167,16 +169,16 @@ def _gather(
         if box is not None:
             members[box].append(i)
     boxes = []
-    for (nodes, piece), inside in zip(groups, members, strict=True):
+    for (nodes, shown), inside in zip(groups, members, strict=True):
         if len(inside) == 1:
             boxes.append(Box(tuple(inside)))
             continue
-        repeats, sample = (), 0
-        if piece is not None:
+        repeats: tuple[tuple[str, tuple[int, ...]], ...] = ()
+        if shown is not None:
             repeats = tuple(
-                (repeat.label or piece.title, tuple(order[repeat.start : repeat.end]))
-                for repeat in piece.repeats
+                (repeat.label or shown.title, tuple(order[repeat.start : repeat.end]))
+                for repeat in shown.repeats
             )
-            sample = piece.sample
-        boxes.append(Box(tuple(inside), lines_of(graph, nodes, piece, inside), repeats, sample))
+        lines = lines_of(graph, nodes, shown, inside)
+        boxes.append(Box(tuple(inside), lines, repeats, shown.sample if shown else 0))
     return tuple(boxes), box_of

@@ -55,8 +55,8 @@ class Graph:
     @classmethod
     def of(
         cls,
-        outputs,
-        params=None,
+        outputs: object,
+        params: object = None,
         *,
         saved: bool = True,
         max_path: int = MAX_PATH,

@@ -159,15 +159,15 @@ def named_tensors(params: object) -> list[tuple[str, torch.Tensor]]:
     if params is None:
         return []
     if isinstance(params, torch.nn.Module):
-        named = list(params.named_parameters(remove_duplicate=False))
-        return named + list(params.named_buffers(remove_duplicate=False))
+        buffers = params.named_buffers(remove_duplicate=False)
+        return [*params.named_parameters(remove_duplicate=False), *buffers]
     if isinstance(params, Mapping):
         pairs = list(params.items())
     elif isinstance(params, Iterable) and not isinstance(params, torch.Tensor | str):
         pairs = list(params)
     else:
         raise TypeError(_params_refusal(params))
-    named = []
+    named: list[tuple[str, torch.Tensor]] = []
     for pair in pairs:
         if not (isinstance(pair, tuple) and len(pair) == 2):
             raise TypeError(_params_refusal(pair))

@@ -63,8 +63,8 @@ def _view(parent: Folded, number: int, users: dict[int, list[int]]) -> Folded:
         for i in members:
             box_of[i] = len(found)
         found.append(Box(tuple(members), (text,), around=True))
-    roots = tuple(root for root in graph.roots if root.node is not None and box_of[root.node] is not None)
-    roots = tuple(root for root in roots if not found[box_of[root.node]].around)
+    tops = {i for i, at in enumerate(box_of) if at is not None and not found[at].around}
+    roots = tuple(root for root in graph.roots if root.node in tops)
     return Folded(Graph(tuple(nodes), roots, None, ()), tuple(found), tuple(box_of), _heading(box, name))
 
 
@@ -109,7 +109,8 @@ def _place(parent: Folded, number: int, where: dict[int, int], node: int) -> str
         if near:
             return f"the next {thing}" if later else f"the {thing} before"
         return f"a later {thing}" if later else f"an earlier {thing}"
-    other = parent.boxes[parent.box_of[node]] if parent.box_of[node] is not None else None
+    at = parent.box_of[node]
+    other = None if at is None else parent.boxes[at]
     if other and other.around:
         return other.lines[0].split(" ", 1)[1]
     if other and other.folded:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from .columns import Columns
+from .columns import Columns, Ends
 from .crossings import fewest_crossings
 
 MARGIN = 12  # around the picture, in px
@@ -113,8 +113,8 @@ class _Net:
         self.items, self.links = items, links
         self.layer = list(layers)
         self.chains: list[list[int]] = []
-        self.down: list[list[tuple[int, float, float, int]]] = [[] for _ in items]
-        self.up: list[list[tuple[int, float, float, int]]] = [[] for _ in items]
+        self.down: Ends = [[] for _ in items]
+        self.up: Ends = [[] for _ in items]
         leaving = Counter(link.source for link in links)
         below = [0] * len(items)  # how long the longest way on from each item is
         for link in sorted(links, key=lambda link: -layers[link.source]):
@@ -134,7 +134,7 @@ class _Net:
                 start = link.start if i == 0 and leaving[a] > 1 else 0
                 end = link.end if i == last else 0
                 # Long links are kept straight before short ones: a bend is seen there.
-                weight = (1, 2, 8)[(a >= len(items)) + (b >= len(items))]
+                weight: float = (1, 2, 8)[(a >= len(items)) + (b >= len(items))]
                 if b < len(items) and below[b] < 2:
                     weight *= 0.3  # a leaf, or a node over one, makes room: the main way stays in its column
                 self.down[a].append((b, start, end, weight))
@@ -172,13 +172,14 @@ class _Net:
         x = [round(round(value + shift, 3)) for value in self.x]
         rights = [x + item.right for x, item in zip(x, items, strict=False)]
         tops, middles, bottoms = self._bands(x)
-        width = round(max(rights + x[count:], default=0) + MARGIN)
+        width = round(max([*rights, *x[count:]], default=0) + MARGIN)
         result = Layout(width, bottoms[-1] + MARGIN if bottoms else 0)
         result.layers = layer[:count]
         result.x, result.y = x[:count], [middles[i] for i in result.layers]
         for link, chain, end in zip(self.links, self.chains, self._docks(x), strict=True):
             source, target = link.source, link.target
             first, last = layer[source], layer[target]
+            route: list[tuple[float, float, float]]
             route = [(x[source] + link.start, middles[first] + items[source].down, bottoms[first])]
             route += [(x[n], tops[layer[n]], bottoms[layer[n]]) for n in chain[1:-1]]
             route.append((x[target] + end, tops[last], middles[last] - items[target].up))

@@ -9,6 +9,7 @@ import gc
 import weakref
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -198,7 +199,7 @@ class _Reading:
                     yield _row(op, node, raw, old, names, first)
 
 
-def _row(op: int, node, raw: RawSaved, old: set, names: dict, first: dict) -> SavedTensor:
+def _row(op: int, node: Any, raw: RawSaved, old: set, names: dict, first: dict) -> SavedTensor:
     saved = describe_saved(raw, node, {node: 0}, {}, {})
     head = op, name_of(node), saved.attr, saved.state
     if raw.tensor is None:

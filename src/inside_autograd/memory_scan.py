@@ -21,7 +21,7 @@ StorageKey = tuple[str, int]
 class Before:
     """What was there when the block began. Holds weak references only."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.sequence_nr = torch.autograd._get_sequence_nr()
         self.tensors: list[weakref.ref] = []
         self.versions: dict[int, int] = {}  # of results of operations, by id
@@ -69,7 +69,7 @@ class BlockWalk:
             if not self.complete:
                 return
 
-    def _follow(self, root) -> None:
+    def _follow(self, root: object) -> None:
         """Read on from one node, later operations first.
 
         In that order the longest path to a node is known when its turn comes. A path found later,
@@ -92,7 +92,7 @@ class BlockWalk:
                 if self.depth.get(target, 0) <= length:
                     self._wait(heap, target, length + 1)
 
-    def _wait(self, heap: list, node, length: int) -> None:
+    def _wait(self, heap: list, node: object, length: int) -> None:
         if node not in self.depth or self.depth[node] < length:
             self.depth[node] = length
             # The count breaks ties, so that equal graphs are read in equal order.

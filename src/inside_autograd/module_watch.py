@@ -1,6 +1,6 @@
 """Which module is running, and which one ran when torch made a node."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 import torch
@@ -41,14 +41,14 @@ class Modules:
                     hooks.callback(handle.remove)
             yield
 
-    def _enters(self, name: str):
-        def enters(module, args) -> None:
+    def _enters(self, name: str) -> Callable:
+        def enters(module: torch.nn.Module, args: object) -> None:
             self.open.append((name, torch.autograd._get_sequence_nr()))
 
         return enters
 
-    def _leaves(self):
-        def leaves(module, args, output) -> None:
+    def _leaves(self) -> Callable:
+        def leaves(module: torch.nn.Module, args: object, output: object) -> None:
             if self.open:
                 name, first = self.open.pop()
                 self.done.append((first, torch.autograd._get_sequence_nr(), len(self.open), name))
@@ -59,7 +59,7 @@ class Modules:
     def running(self) -> Which:
         return self._which(self.open[-1][0] if self.open else None)
 
-    def that_made(self, node) -> Which:
+    def that_made(self, node: object) -> Which:
         """The innermost module that ran when torch made ``node``."""
         made = number(node)
         around = [(depth, name) for first, end, depth, name in self.done if first <= made < end]

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
+from typing import Any
 
-from .graph import ACCUMULATE, CHECKPOINT, Graph
-from .recording import Filled, Recording, Returned, Sent, Step
+from .graph import ACCUMULATE, CHECKPOINT, Graph, Node
+from .recording import Filled, Recording, Returned, Sent, Start, Step
 from .values import Value
 
 MAX_SUM = 60  # characters of a sum that is written out
@@ -21,7 +22,7 @@ def labels(graph: Graph) -> tuple[str, ...]:
     )
 
 
-def _base(node) -> str:
+def _base(node: Node) -> str:
     if node.kind != ACCUMULATE:
         return node.name
     return " = ".join(node.names) or "leaf"
@@ -48,7 +49,7 @@ class Narrator:
         given = [f"{start.value.text} to {self._start_name(start)}" for start in starts]
         return f"{call} starts: gradient {_and(given)}."
 
-    def _start_name(self, start) -> str:
+    def _start_name(self, start: Start) -> str:
         return self.labels[start.node] + self._input(start.node, start.input_nr)
 
     def _input(self, node: int, number: int) -> str:
@@ -203,7 +204,7 @@ def _sum_text(value: Value, parts: list[Value]) -> str:
     return f" ({total})" if len(total) <= MAX_SUM else f" (a sum of {len(parts)})"
 
 
-def _close(number, expected) -> bool:
+def _close(number: Any, expected: Any) -> bool:
     if number == expected or (number != number and expected != expected):
         return True
     try:

@@ -7,6 +7,7 @@ never freed. They never raise: a watcher may lose a value, but the user's backwa
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 
 class Hook:
@@ -35,7 +36,7 @@ class _After(Hook):
 
 
 @contextmanager
-def hooked(nodes: Iterable[tuple[int, object]], watcher: weakref.ref) -> Iterator[None]:
+def hooked(nodes: Iterable[tuple[int, Any]], watcher: weakref.ref) -> Iterator[None]:
     """Call the watcher's ``node_starts(index, received)`` and ``node_ends(index, sent, received)``.
 
     Parameters

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -93,10 +94,10 @@ def first_nonfinite(
         return replace(report, operations=operations)
 
 
-def _forward(step: Callable, names: dict, modules: Modules, ignore_inf: bool):
+def _forward(step: Callable, names: dict, modules: Modules, ignore_inf: bool) -> tuple:
     watching = Forward(names, modules, ignore_inf, __file__)
     note = ""
-    loss = None
+    loss: Any = None
     try:
         # Anomaly mode keeps for each node the stack of the line that made it; it looks for nothing here.
         with torch.enable_grad(), torch.autograd.set_detect_anomaly(True, check_nan=False):
@@ -131,7 +132,7 @@ def _check(step: object, params: object) -> list[tuple[str, torch.Tensor]]:
     return named_tensors(params)
 
 
-def _check_loss(loss) -> None:
+def _check_loss(loss: object) -> None:
     if not isinstance(loss, torch.Tensor):
         forgotten = " (is a return missing?)" if loss is None else ""
         raise TypeError(
@@ -144,7 +145,7 @@ def _check_loss(loss) -> None:
         )
 
 
-def _in_the_loss(loss, ignore_inf: bool, source: str) -> NonfiniteReport | None:
+def _in_the_loss(loss: torch.Tensor, ignore_inf: bool, source: str) -> NonfiniteReport | None:
     state = health(loss)
     if not (state.nan or (state.inf and not ignore_inf)):
         return None

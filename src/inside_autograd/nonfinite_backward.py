@@ -2,8 +2,9 @@
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -30,7 +31,7 @@ class Backward:
         self.custom = False
         self.report: NonfiniteReport | None = None
 
-    def run(self, call: Callable):
+    def run(self, call: Callable) -> Any:
         this = weakref.ref(self)
         nodes = ((i, node) for i, node in enumerate(self.nodes) if type(node) is not AccumulateGrad)
         inner = _Inside(this) if any(map(is_custom, self.nodes)) else nullcontext()
@@ -55,7 +56,7 @@ class Backward:
             if self.bad(state):
                 self.report = self._report(index, state, received, sent, True)
 
-    def _report(self, index: int, state: Health, received, sent, born: bool) -> NonfiniteReport:
+    def _report(self, index: int, state: Health, received: tuple, sent: tuple, born: bool) -> NonfiniteReport:
         node = self.nodes[index]
         inner_op, inner_line = self.inside or (None, None)
         source, note = None, ""
@@ -80,7 +81,7 @@ class Backward:
             note=note,
         )
 
-    def _sent(self, node, sent: tuple):
+    def _sent(self, node: Any, sent: tuple) -> Iterator[Held]:
         for (target, _), gradient in zip(node.next_functions, sent, strict=False):
             if target is not None and gradient is not None:
                 name = name_of(target)
@@ -88,7 +89,7 @@ class Backward:
                     name = self.names.get(id(target.variable), "a leaf")
                 yield Held(f"to {name}", summarize(gradient))
 
-    def _saved(self, node):
+    def _saved(self, node: Any) -> Iterator[Held]:
         for raw in read_saved(node):
             if raw.tensor is not None and not raw.attr.startswith("ctx.fwd_"):  # a checkpoint's random state
                 yield Held(self.names.get(id(raw.tensor), raw.attr), summarize(raw.tensor))
@@ -111,7 +112,7 @@ class _Inside(TorchDispatchMode):
         super().__init__()
         self.watcher = watcher
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
         watcher = self.watcher()
         if watcher is None or not watcher.custom or watcher.inside or watcher.report:

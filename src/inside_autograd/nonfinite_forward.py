@@ -1,7 +1,9 @@
 """Watch a forward pass, operation by operation, for the first value that is not finite."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -41,7 +43,7 @@ class Forward(TorchDispatchMode):
         self.wanted_inf = False  # the code has written an infinity, as for a mask
         self.report: NonfiniteReport | None = None
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if self.report is not None:
             return func(*args, **kwargs)
@@ -60,7 +62,7 @@ class Forward(TorchDispatchMode):
                 self._judge(name, arguments, found, outputs)
         return result
 
-    def _arguments(self, schema, args: tuple, kwargs: dict) -> list[Argument]:
+    def _arguments(self, schema: Any, args: tuple, kwargs: dict) -> list[Argument]:
         declared = {} if schema is None else {one.name: one for one in schema.arguments}
         names = list(declared) or [f"operand {i}" for i in range(len(args))]
         found = []
@@ -122,19 +124,19 @@ class Forward(TorchDispatchMode):
         return f"it came in from outside, as {first.label}", note
 
 
-def sum_of(states) -> Health:
+def sum_of(states: Iterable[Health]) -> Health:
     total = FINE
     for state in states:
         total |= state
     return total
 
 
-def name_of_operation(func) -> str:
+def name_of_operation(func: Any) -> str:
     packet = getattr(func, "overloadpacket", None)
     return packet.__name__ if packet is not None else func.name()
 
 
-def only_looks(func) -> bool:
+def only_looks(func: object) -> bool:
     """Whether the operation returns a view: it computes nothing, and its base may be unfilled."""
     schema = getattr(func, "_schema", None)
     arguments = () if schema is None else schema.arguments

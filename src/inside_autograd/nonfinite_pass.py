@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -49,10 +50,11 @@ def backward_pass(
     watching = None if cut else Backward(nodes, names, modules, ignore_inf)
     del nodes, found
 
-    def call():
+    def call() -> tuple | None:
         if reentrant:  # such a checkpoint refuses autograd.grad
             with grads_aside(leaves):
-                return torch.autograd.backward(loss, retain_graph=keep)
+                torch.autograd.backward(loss, retain_graph=keep)
+            return None
         return torch.autograd.grad(loss, leaves, retain_graph=keep, allow_unused=True)
 
     results = report = None
@@ -76,7 +78,7 @@ def backward_pass(
     return replace(report, nodes=watching.ran)
 
 
-def _by_anomaly_mode(call) -> tuple[NonfiniteReport | None, tuple | None]:
+def _by_anomaly_mode(call: Callable) -> tuple[NonfiniteReport | None, tuple | None]:
     """Where a graph has more nodes than Python may safely see, anomaly mode looks at them in C++."""
     results = name = None
     with warnings.catch_warnings(record=True) as caught:

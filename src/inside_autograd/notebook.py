@@ -206,7 +206,7 @@ class ShownFigure:
             'style="max-width: 100%; height: auto; background-color: #fff; border-radius: 6px"></figure>'
         )
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/html": self._repr_html_(), "image/svg+xml": self.svg, "text/plain": self.alt}
 
 
@@ -252,7 +252,7 @@ def show(fig: "Figure", alt: str) -> None:
         print(picture)
 
 
-def _picture(fig, alt: str) -> ShownFigure:
+def _picture(fig: object, alt: str) -> ShownFigure:
     import matplotlib
     from matplotlib.colors import to_rgba
     from matplotlib.figure import Figure

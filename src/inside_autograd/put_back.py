@@ -2,18 +2,18 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
 
-def random_state_kept():
+def random_state_kept() -> AbstractContextManager:
     """Torch's generators draw afterwards what they would have drawn now."""
     cuda = torch.cuda.is_initialized()
     return torch.random.fork_rng(devices=range(torch.cuda.device_count()) if cuda else [])
 
 
-def uncompiled():
+def uncompiled() -> AbstractContextManager:
     """Compiled code runs as it was written: the operations and lines inside it can be seen then."""
     if "torch._dynamo" not in sys.modules:
         return nullcontext()

@@ -1,9 +1,10 @@
 """One reading of a graph: from torch's nodes to the plain data of ``data.py``."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
+from typing import Any
 
 from torch.autograd.graph import GradientEdge
 
@@ -108,7 +109,7 @@ class Reading:
         for index, (live, targets) in enumerate(zip(self.found.nodes, self.found.targets, strict=True)):
             name, kind, attributes, empty, first = classes.get(type(live)) or _class_facts(live, classes)
             metas = live._input_metadata
-            outputs = None
+            outputs: tuple[Output, ...] | None = None
             if len(metas) == 1 and index not in with_names:
                 # One output without a name. That the node was read says that it is used.
                 meta = metas[0]
@@ -148,7 +149,7 @@ class Reading:
         self._tell_outputs(nodes, unclear)
         return tuple(nodes)
 
-    def _saved(self, node, attributes: tuple, storages: dict) -> tuple[Saved, ...]:
+    def _saved(self, node: Any, attributes: tuple, storages: dict) -> tuple[Saved, ...]:
         index_of, names_of, output_names = self.index_of, self.names_of, self.output_names
         return tuple(
             [
@@ -182,18 +183,18 @@ class Reading:
             nodes[index].outputs = tuple(outputs)
 
 
-def _freed(node, attributes: tuple) -> tuple[Saved, ...]:
+def _freed(node: Any, attributes: tuple) -> tuple[Saved, ...]:
     freed = read_freed(node, attributes)
     return tuple([Saved(raw.attr, raw.state, checked=raw.checked) for raw in freed]) if freed else ()
 
 
-def _class_facts(node, classes: dict) -> tuple:
+def _class_facts(node: Any, classes: dict) -> tuple:
     """Name, kind, saved attributes, why a slot is empty, and a function that reads the first tensor saved.
 
     Noted in ``classes`` where all nodes of the class are alike.
     """
     name, attributes = name_of(node), saved_attributes(node)
-    first = _unknown
+    first: Callable[[Any], Any] = _unknown
     if attributes and attributes is not CUSTOM_ATTRIBUTES:
         first = attrgetter(f"{attributes[0][0]}.data")
     found = name, kind_of(node, name), attributes, why_empty(node), first
@@ -202,17 +203,17 @@ def _class_facts(node, classes: dict) -> tuple:
     return found
 
 
-def _unknown(node) -> None:
+def _unknown(node: object) -> None:
     """For nodes of which no single attribute tells whether what they saved is there."""
 
 
-def _single_output(meta, key: tuple, alike: dict[tuple, tuple[Output]]) -> tuple[Output]:
+def _single_output(meta: Any, key: tuple, alike: dict[tuple, tuple[Output]]) -> tuple[Output]:
     """The output that ``meta`` describes, as a tuple of one; equal outputs are one object."""
     found = alike[key] = (Output(0, *metadata(meta)),)
     return found
 
 
-def _leaf_facts(leaf, alike: dict[tuple, tuple]) -> tuple[Shape | None, str | None, str]:
+def _leaf_facts(leaf: Any, alike: dict[tuple, tuple]) -> tuple[Shape | None, str | None, str]:
     """Shape, dtype and device of a leaf."""
     try:
         key = leaf.shape, leaf.dtype, leaf.device
@@ -224,7 +225,7 @@ def _leaf_facts(leaf, alike: dict[tuple, tuple]) -> tuple[Shape | None, str | No
     return found
 
 
-def _root(path: str, output) -> tuple[Root, GradientEdge | None]:
+def _root(path: str, output: Any) -> tuple[Root, GradientEdge | None]:
     if output is None:
         return Root(path, None, 0, reason="None"), None
     if isinstance(output, GradientEdge):
@@ -237,7 +238,7 @@ def _root(path: str, output) -> tuple[Root, GradientEdge | None]:
     return Root(path, None, edge.output_nr, shape, dtype), edge
 
 
-def metadata(meta) -> tuple[Shape | None, str | None, str | None]:
+def metadata(meta: Any) -> tuple[Shape | None, str | None, str | None]:
     """Shape, dtype and device of one entry of ``_input_metadata``."""
     try:
         return shape_of(meta), dtype_name(meta.dtype), device_name(meta.device)

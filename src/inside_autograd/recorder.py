@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.autograd.function import Function
@@ -44,7 +45,7 @@ class Recorder:
         self.open: dict[int, list[Event]] = {}
         self.seen = Seen()
 
-    def run(self, call: Callable):
+    def run(self, call: Callable) -> Any:
         """Call ``call`` with hooks on every node, and take them off again whatever happens."""
         this, replaced = weakref.ref(self), []
         try:
@@ -53,7 +54,8 @@ class Recorder:
                     hooks.enter_context(hooked(enumerate(self.live), this))
                     for index, node in enumerate(self.live):
                         if isinstance(node, torch._C._FunctionBase):
-                            node._forward_cls = _Watched(this, index, node._forward_cls)
+                            custom: Any = node  # torch's stubs lack what is read and set
+                            custom._forward_cls = _Watched(this, index, custom._forward_cls)
                             replaced.append(node)
                 return call()
         finally:
@@ -95,7 +97,7 @@ class Recorder:
         for number, argument in enumerate(arguments):
             arrived = number < len(event.received) and event.received[number] is not None
             if isinstance(argument, torch.Tensor) and not arrived:
-                event.given[number] = self._value(argument)
+                event.given[number] = self.seen.describe(argument, self.batch)
 
     def node_ends(self, index: int, sent: tuple, received: tuple) -> None:
         event = self.open[index].pop()
@@ -122,11 +124,11 @@ class _Watched(Hook):
 
     __slots__ = ("function",)
 
-    def __init__(self, watcher: weakref.ref, index: int, function: type):
+    def __init__(self, watcher: weakref.ref, index: int, function: Any):
         super().__init__(watcher, index)
         self.function = function
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.function, name)
 
     @property
@@ -141,7 +143,7 @@ class _Watched(Hook):
         if method is default:  # torch compares, to tell which of the two was written
             return method
 
-        def watched(ctx, *gradients):
+        def watched(ctx: object, *gradients: Any) -> Any:
             boxed = getattr(self.function, "boxed_grads_call", False)
             self.tell("function_starts", tuple(gradients[0]) if boxed else gradients)
             return method(ctx, *gradients)

@@ -216,5 +216,5 @@ class Recording:
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
         return {"text/html": self.to_html(), "text/plain": str(self)}

@@ -1,5 +1,6 @@
 """Run the real backward pass and record it: ``replay(loss)``."""
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -16,12 +17,12 @@ from .values import Value, implicit_gradient, summarize, unseen
 
 
 def replay(
-    outputs,
+    outputs: object,
     *,
-    gradient=None,
-    wrt=None,
-    inputs=None,
-    params=None,
+    gradient: object = None,
+    wrt: object = None,
+    inputs: object = None,
+    params: object = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
@@ -118,13 +119,14 @@ def replay(
     batch = (1, gradients[0].shape[0]) if is_grads_batched and gradients[0] is not None else None
     recorder = Recorder(graph, live, [tensor for _, tensor in watched], batch)
     before = recorder.grads()
-    results = error = None
+    results = None
+    failure: Failure | None = None
     try:
         results = recorder.run(call)
     except Exception as caught:
         if not recorder.events:  # it never began: that is an error of the call, not of a node
             raise
-        error = _failure(caught, recorder)
+        failure = _failure(caught, recorder)
     names = [name for name, _ in watched]
     inside = {name for node in graph.leaves for name in node.names}
     filled = [change for change in _changes(names, before, recorder.grads()) if change.name not in inside]
@@ -134,10 +136,12 @@ def replay(
     returned = _returned(graph, targets, places, results, named) if results is not None else ()
     kept = tuple(results) if keep_grads and results is not None else None
     call_name = "backward" if wrt is None else "grad"
-    return Recording(call_name, graph, starts, steps, returned, tuple(filled), error, kept)
+    return Recording(call_name, graph, starts, steps, returned, tuple(filled), failure, kept)
 
 
-def _plain_call(roots: list, gradients: list, targets: list | None, options: dict, accumulate: bool):
+def _plain_call(
+    roots: list, gradients: list, targets: list | None, options: dict, accumulate: bool
+) -> Callable:
     """The call that is recorded, as a reader would write it."""
     tensors = [output for _, output in roots]
     asked = None if targets is None else [target for _, target in targets]
@@ -166,10 +170,10 @@ def _is_parameter(tensor: torch.Tensor) -> bool:
 
 def _starts(graph: Graph, gradients: list) -> tuple[Start, ...]:
     starts = []
-    places = (root for root in graph.roots if root.node is not None)
-    for place, gradient in zip(places, gradients, strict=True):
-        value = implicit_gradient(place.shape, place.dtype) if gradient is None else summarize(gradient)
-        starts.append(Start(place.path, place.node, place.output_nr, value))
+    places = ((root, root.node) for root in graph.roots if root.node is not None)
+    for (root, node), gradient in zip(places, gradients, strict=True):
+        value = implicit_gradient(root.shape, root.dtype or "") if gradient is None else summarize(gradient)
+        starts.append(Start(root.path, node, root.output_nr, value))
     return tuple(starts)
 
 
@@ -184,9 +188,7 @@ def _failure(error: Exception, recorder: Recorder) -> Failure:
 def _changes(names: list[str], before: list, after: list) -> list[Filled]:
     both = zip(names, before, after, strict=True)
     # By their text, since NaN is not equal to itself.
-    return [
-        Filled(name, old, new) for name, old, new in both if old is not new and repr(old) != repr(new)
-    ]
+    return [Filled(name, old, new) for name, old, new in both if old is not new and repr(old) != repr(new)]
 
 
 def _wanted(graph: Graph, ends: set[int]) -> set[int]:
@@ -247,8 +249,10 @@ def _any_nonfinite(values: list[Value | None]) -> bool:
     return any(value.nonfinite for value in values if value is not None)
 
 
-def _returned(graph: Graph, targets, places, results, named) -> tuple[Returned, ...]:
-    if not results:
+def _returned(
+    graph: Graph, targets: list | None, places: list, results: tuple, named: list
+) -> tuple[Returned, ...]:
+    if not results or targets is None:
         return ()
     names = {id(tensor): name for name, tensor in reversed(named)}
     found = []

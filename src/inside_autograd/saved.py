@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any
 
 import torch
 
@@ -126,8 +127,8 @@ def freed_of(node: torch.autograd.graph.Node, attrs: list[str]) -> tuple[str, ..
     try:
         # A tensor that was there is freed, or held by a hook, where there is no data.
         raws = [getattr(node, f"_raw_saved_{attr}") for attr in attrs]
-        gone = [raw.data is None and raw.unpack_hook is None for raw in raws]
-        return tuple([attr for attr, freed in zip(attrs, gone, strict=True) if freed])
+        empty = [raw.data is None and raw.unpack_hook is None for raw in raws]
+        return tuple([attr for attr, freed in zip(attrs, empty, strict=True) if freed])
     except (AttributeError, RuntimeError):  # a list, a custom Function, a hook that is out of sight
         gone = {raw.attr for raw in read_saved(node) if raw.state == FREED}
         return tuple([attr for attr in attrs if attr in gone or attr.split("[")[0] in gone])
@@ -162,7 +163,7 @@ def _tensors_in(label: str, value: object) -> Iterator[tuple[str, torch.Tensor]]
                 yield f"{label}[{key!r}]", entry
 
 
-def _read_attribute(node, raw_name: str, name: str, label: str) -> list[RawSaved]:
+def _read_attribute(node: Any, raw_name: str, name: str, label: str) -> list[RawSaved]:
     try:
         raw = getattr(node, raw_name)
     except AttributeError:  # a torch that does not show it
@@ -193,7 +194,7 @@ def _read_attribute(node, raw_name: str, name: str, label: str) -> list[RawSaved
     return [one for one in found if one.tensor is not None or one.state != ALIVE]
 
 
-def _held_by(raw) -> str | None:
+def _held_by(raw: Any) -> str | None:
     """``packed`` where a hook holds the tensor, ``unread`` where torch cannot tell."""
     if raw is None:
         return None
@@ -205,7 +206,7 @@ def _held_by(raw) -> str | None:
         return PACKED
 
 
-def _state(raw, tensor: torch.Tensor) -> str:
+def _state(raw: Any, tensor: torch.Tensor) -> str:
     """State of a tensor that could be read: ``detach_()`` shows only when backward runs."""
     if tensor.requires_grad:
         return ALIVE
@@ -216,7 +217,7 @@ def _state(raw, tensor: torch.Tensor) -> str:
     return ALIVE
 
 
-def _read_alone(label: str, raw) -> RawSaved:
+def _read_alone(label: str, raw: Any) -> RawSaved:
     """Read one of several, where reading them all together failed or was not tried."""
     try:
         return RawSaved(label, ALIVE, raw.unpack())
@@ -232,10 +233,10 @@ def _judge_outputs(found: list[RawSaved], error: str) -> None:
     The error is about the first tensor that has changed, and says which output it is.
     """
     said = re.search(r"which is output (\d+) of", error)
-    unclear = [one for one in found if one.state == UNREAD and one.tensor is not None]
-    changed = [one for one in unclear if one.tensor._version > 0]
-    for one in unclear:
-        if one not in changed:
+    unclear = [(one, one.tensor._version) for one in found if one.state == UNREAD and one.tensor is not None]
+    changed = [one for one, version in unclear if version > 0]
+    for one, version in unclear:
+        if version == 0:
             one.state = ALIVE  # never changed at all
     if len(changed) == 1 and said and all(one.state != CHANGED for one in found):
         changed[0].state = CHANGED
@@ -261,7 +262,7 @@ def describe_saved(
     else:
         role, source = "constant", None
     names = names_of.get(id(tensor), ()) if names_of else ()
-    if output_names and not names:
+    if output_names and source and not names:
         names = tuple(output_names.get(source, ()))
     shape, dtype, nbytes, device = _facts(tensor)
     storage = storage_nbytes = None
@@ -308,7 +309,7 @@ def _dense_facts(shape: torch.Size, dtype: torch.dtype, device: torch.device) ->
     return tuple(shape), dtype_name(dtype), nbytes, device_name(device)
 
 
-def _origin(tensor: torch.Tensor, node, index_of: dict) -> tuple[str, tuple[int, int] | None]:
+def _origin(tensor: torch.Tensor, node: object, index_of: dict) -> tuple[str, tuple[int, int] | None]:
     """Role and source of a tensor that requires grad."""
     maker = tensor.grad_fn
     if maker is None:
@@ -318,7 +319,7 @@ def _origin(tensor: torch.Tensor, node, index_of: dict) -> tuple[str, tuple[int,
     return ("output" if maker is node else "intermediate"), source
 
 
-def shape_of(thing) -> tuple[int, ...] | None:
+def shape_of(thing: Any) -> tuple[int, ...] | None:
     """Shape of a tensor or of a node's input metadata.
 
     ``None`` where there is none in plain numbers: nested tensors, sizes that are symbols.
@@ -334,9 +335,9 @@ def shape_of(thing) -> tuple[int, ...] | None:
 
 
 @cache
-def dtype_name(dtype: torch.dtype | None) -> str | None:
+def dtype_name(dtype: torch.dtype) -> str:
     """``float32`` for ``torch.float32``."""
-    return None if dtype is None else str(dtype).removeprefix("torch.")
+    return str(dtype).removeprefix("torch.")
 
 
 @cache

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from .blocks import Block, Slot, folded_block, node_block, port_groups, shape_text, wrap
-from .fold import Folded
+from .fold import Box, Folded
 from .graph import Edge
 from .layout import Item, Link, longest_paths
 from .saved import Saved
@@ -103,10 +103,10 @@ class _Builder:
         """One tag for each output; those into one folded box share a tag."""
         groups: dict[tuple, list] = {}
         for i, root in enumerate(self.graph.roots):
-            if root.node is not None:
-                box = self._box(root.node)
+            box = self._box(root.node)
+            if box is not None:
                 groups.setdefault((box, None if self.stacked[box] else i), []).append(root)
-        made = []
+        made: list[tuple[int, int, int]] = []
         for (box, _), roots in groups.items():
             first = roots[0]
             text = first.path or "output"
@@ -128,8 +128,9 @@ class _Builder:
             block = self.blocks[number]
             for item in self.graph.nodes[box.members[0]].saved:
                 leaf = next((leaf_of[name] for name in item.names if name in leaf_of), None)
-                if self._box(leaf) is not None and item.role == "leaf":
-                    dotted.append((number, self._box(leaf), len(block.rows)))
+                target = self._box(leaf)
+                if target is not None and item.role == "leaf":
+                    dotted.append((number, target, len(block.rows)))
                     block.lanes += 1
                 block.rows.append((item.state, self._saved_text(item)))
         return [(s, t, row) for s, t, row in dotted if s != t]
@@ -202,7 +203,7 @@ class _Builder:
                 total -= spans[i]
         return stubbed
 
-    def _slots(self, number: int, box, leaving: list, stubbed: set[int]) -> None:
+    def _slots(self, number: int, box: Box, leaving: list, stubbed: set[int]) -> None:
         block = self.blocks[number]
         parts = list(leaving)
         stacked = self.stacked[number]
@@ -254,7 +255,17 @@ class _Builder:
             firsts = self.port_numbers[target] = [numbers.start for _, numbers in port_groups(node)]
         return max(0, bisect_right(firsts, input_nr) - 1)
 
-    def _add(self, kind, key, source, x, target, input_nr, label="", row=0) -> None:
+    def _add(
+        self,
+        kind: str,
+        key: str,
+        source: int,
+        x: float,
+        target: int,
+        input_nr: int,
+        label: str = "",
+        row: int = 0,
+    ) -> None:
         block = self.blocks[target]
         if block.ports and kind != "saved":
             dock = self._dock(target, input_nr)

@@ -143,7 +143,8 @@ def _wire(wire: Wire, route: list, scene: Scene, layout: Layout) -> str:
     link = wire.link
     source, target = scene.blocks[link.source], scene.blocks[link.target]
     x0, _, bottom = route[0]
-    y = y_now = layout.y[link.source] + source.height // 2
+    y = layout.y[link.source] + source.height // 2
+    y_now: float = y
     if wire.kind == "saved":
         y_now = layout.y[link.source] + row_offset(source, wire.row)
         edge = layout.x[link.source] + source.width // 2 + 8 + source.panel

@@ -101,7 +101,9 @@ def _arrow_to(graph: Graph, target: int, input_nr: int) -> str:
     return f"→ #{target} {node.name}{names}{number}"
 
 
-def _saved_lines(graph: Graph, node: Node, first_use: dict, usual) -> Iterator[tuple[str, str, str]]:
+def _saved_lines(
+    graph: Graph, node: Node, first_use: dict, usual: str | None
+) -> Iterator[tuple[str, str, str]]:
     freed = [saved.attr for saved in node.saved if saved.state == FREED]
     for saved in node.saved:
         if saved.state != FREED:
@@ -114,7 +116,7 @@ def _saved_lines(graph: Graph, node: Node, first_use: dict, usual) -> Iterator[t
         yield "saved", ", ".join(freed), "freed"
 
 
-def _saved_facts(graph: Graph, node: Node, saved: Saved, first_use: dict, usual) -> Iterator[str]:
+def _saved_facts(graph: Graph, node: Node, saved: Saved, first_use: dict, usual: str | None) -> Iterator[str]:
     if saved.state == PACKED:
         yield "packed by a hook, not read"
         return

@@ -5,6 +5,8 @@ import os
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import torch
 
@@ -46,7 +48,7 @@ class Line:
         return f"{self.text}   ({where}{inside})" if self.text else f"{where}{inside}"
 
 
-def running_line(frame, caller: str) -> Line | None:
+def running_line(frame: FrameType | None, caller: str) -> Line | None:
     """The innermost line of the user's own code between ``frame`` and the file that called it."""
     places = []
     while frame is not None and frame.f_code.co_filename != caller:
@@ -55,7 +57,7 @@ def running_line(frame, caller: str) -> Line | None:
     return _first_own(places)
 
 
-def recorded_line(node) -> Line | None:
+def recorded_line(node: Any) -> Line | None:
     """The line that made ``node``, where anomaly mode was on when it ran; else ``None``."""
     stack = node.metadata.get("traceback_") or ()
     return line_in_traceback("".join(stack))

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -34,6 +35,8 @@ _function_modes, _dispatch_modes = torch._C._len_torch_function_stack, torch._C.
 
 Number = int | float | complex | bool
 Shape = tuple[int, ...]
+# Minimum, maximum, mean and norm, then how many are NaN and how many infinite.
+Figures = tuple[float | None, float | None, Number | None, float | None, int, int]
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -139,7 +142,7 @@ class Seen:
     LARGEST = 4_096  # bytes of a tensor that is looked up
     MOST = 4_096  # values that are remembered
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.values: dict[tuple, Value] = {}
 
     def describe(self, tensor: torch.Tensor, batch: tuple[int, int] | None) -> Value:
@@ -160,7 +163,7 @@ class Seen:
             self.values[key] = found
         return found
 
-    def _array(self, tensor: torch.Tensor):
+    def _array(self, tensor: torch.Tensor) -> Any:
         """``tensor`` as NumPy sees it; ``None`` where it is too large, or not a plain one in memory."""
         if type(tensor) is not torch.Tensor or _watched():
             return None
@@ -206,7 +209,7 @@ def _summarize(tensor: torch.Tensor, batch: tuple[int, int] | None) -> Value:
     return _large(first, shape, dtype, layout, _figures(numbers))
 
 
-def _listed(listed: list, shape: Shape | None, dtype: str, layout: str, nested) -> Value:
+def _listed(listed: list, shape: Shape | None, dtype: str, layout: str, nested: Any) -> Value:
     """Describe a tensor by the list of its stored elements. ``nested.tolist()`` has them by dimensions."""
     if len(listed) > MAX_EXACT:
         return _large(tuple(listed[:FIRST]), shape, dtype, layout, _list_figures(listed))
@@ -217,17 +220,19 @@ def _listed(listed: list, shape: Shape | None, dtype: str, layout: str, nested) 
     return Value(text, shape, dtype, layout, exact, tuple(listed), *_list_figures(listed))
 
 
-def _large(first: tuple, shape: Shape | None, dtype: str, layout: str, figures: tuple) -> Value:
+def _large(first: tuple, shape: Shape | None, dtype: str, layout: str, figures: Figures) -> Value:
     what = "" if layout == "strided" else f" {layout}"
-    text = f"{_shape_text(shape)}{what} {_in_short(*figures, dtype)}"
+    text = f"{_shape_text(shape)}{what} {_in_short(figures, dtype)}"
     return Value(text.removeprefix("nested "), shape, dtype, layout, None, first, *figures)
 
 
-def _in_short(low, high, mean, norm, nan: int, inf: int, dtype: str) -> str:
+def _in_short(figures: Figures, dtype: str) -> str:
+    low, high, _, norm, nan, inf = figures
     if nan or inf:
         return ", ".join(f"{count:,} {name}" for name, count in (("NaN", nan), ("inf", inf)) if count)
     if low is not None and low == high:
         return f"all {number_text(low, dtype)}"
+    assert norm is not None  # as it is where all elements are finite
     return f"norm {figure_text(norm)}"
 
 
@@ -262,8 +267,7 @@ def _stored_elements(tensor: torch.Tensor, layout: str) -> torch.Tensor:
     return tensor.resolve_conj().resolve_neg()
 
 
-def _figures(numbers: torch.Tensor) -> tuple:
-    """``minimum, maximum, mean, norm, nan, inf``."""
+def _figures(numbers: torch.Tensor) -> Figures:
     wide = numbers.to(torch.complex128 if numbers.is_complex() else torch.float64).reshape(-1)
     nan = inf = 0
     norm = float(torch.linalg.vector_norm(wide))
@@ -278,7 +282,7 @@ def _figures(numbers: torch.Tensor) -> tuple:
     return low, high, wide.mean().item(), norm, nan, inf
 
 
-def _list_figures(numbers: list) -> tuple:
+def _list_figures(numbers: list) -> Figures:
     """The same for a list, without the price of tensor operations, and without their rounding."""
     try:
         norm = math.hypot(*numbers)
@@ -298,7 +302,7 @@ def _list_figures(numbers: list) -> tuple:
     return float(min(finite)), float(max(finite)), mean, norm, nan, inf
 
 
-def _nested_text(values, dtype: str) -> str:
+def _nested_text(values: Any, dtype: str) -> str:
     if isinstance(values, list):
         return "[" + ", ".join(_nested_text(value, dtype) for value in values) + "]"
     return number_text(values, dtype)
@@ -332,7 +336,7 @@ def number_text(number: Number, dtype: str = "float64") -> str:
             return short
     # A power of two in the denominator, as examples checked by hand have: show it whole.
     whole = f"{number:.9g}"
-    if float(whole) == number and (number * 1024).is_integer() and "e" not in whole:
+    if float(whole) == number and float(number * 1024).is_integer() and "e" not in whole:
         return whole
     return short
 

@@ -10,6 +10,7 @@ every node that it lists.
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import Any
 
 from .facts import AccumulateGrad
 
@@ -49,7 +50,7 @@ def walk(starts: list, max_path: int, max_nodes: int) -> Found:
     found = Found([], {}, [])
     nodes, index_of, all_targets = found.nodes, found.index_of, found.targets
 
-    def meet_leaf(leaf) -> None:
+    def meet_leaf(leaf: object) -> None:
         depth[leaf] = NEVER
         if len(nodes) < max_nodes:
             index_of[leaf] = len(nodes)
@@ -104,12 +105,12 @@ def walk(starts: list, max_path: int, max_nodes: int) -> Found:
     return found
 
 
-def number(node) -> int:
+def number(node: Any) -> int:
     """Torch's number of a node: greater for a later one, greatest for a leaf."""
     return node._sequence_nr()
 
 
-def _deepen(node, length: int, max_path: int, depth: dict, found: Found) -> bool:
+def _deepen(node: Any, length: int, max_path: int, depth: dict, found: Found) -> bool:
     """Correct the path lengths of ``node`` and of what lies behind it; tells if one is too long."""
     depth[node] = length
     heap = [(-node._sequence_nr(), 0, node)]

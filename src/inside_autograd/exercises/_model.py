@@ -183,7 +183,7 @@ class Exercise:
         says = {_source.execute(m.code, self.answer): m.says for m in self.mistakes} if self.choices else {}
         return tuple((k, text, k not in says, says.get(k, self.explains)) for k, text in self.choices.items())
 
-    def _report(self, status: str, message: str, **more) -> Report:
+    def _report(self, status: str, message: str, **more: Any) -> Report:
         return Report(self.title, status, message, hint=self.call("hint"), **more)
 
     def _compare(self, mine: list[Observation], truth: list[Observation]) -> Report:

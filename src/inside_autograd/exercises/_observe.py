@@ -26,7 +26,7 @@ class Called:
     def __init__(self, function: Callable):
         self.function, self.returned, self.done = function, None, False
 
-    def __call__(self, *arguments, **named):
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
         self.returned, self.done = None, False
         self.returned = self.function(*arguments, **named)
         self.done = True

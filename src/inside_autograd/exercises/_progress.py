@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 VARIABLE = "INSIDE_AUTOGRAD_PROGRESS"
@@ -78,7 +79,7 @@ def _update(name: str, change: Callable[[dict], None]) -> None:
         change(_memory.setdefault(name, {}))
 
 
-def _locked(path: Path):
+def _locked(path: Path) -> AbstractContextManager:
     from filelock import FileLock  # comes with torch
 
     # Hidden, so that it does not stand between the learner's files.

@@ -90,7 +90,7 @@ def _importing(frame: FrameType | None) -> bool:
 
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    def ring(signum, frame):
+    def ring(signum: int, frame: FrameType | None) -> None:
         if _importing(frame):
             signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
         else:
@@ -200,10 +200,10 @@ class _State:
         return tuple(changed)
 
 
-def _numpy_rng():
+def _numpy_rng() -> Any:
     numpy = sys.modules.get("numpy")
     return None if numpy is None else numpy.random.get_state()
 
 
-def _same_numpy(one, other) -> bool:
+def _same_numpy(one: Any, other: Any) -> bool:
     return one[0] == other[0] and one[2:] == other[2:] and bool((one[1] == other[1]).all())

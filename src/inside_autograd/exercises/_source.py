@@ -7,6 +7,7 @@ import linecache
 import sysconfig
 import textwrap
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def _bodies(answer: Any) -> dict[str, list[ast.stmt]]:
     return {answer.__name__: body} if body else {}
 
 
-def _body(function) -> list[ast.stmt] | None:
+def _body(function: Callable) -> list[ast.stmt] | None:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError, ValueError):
