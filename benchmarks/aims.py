@@ -5,6 +5,7 @@ from statistics import median
 from cells import OURS, entry, figure, nodes, ratio, replay_ratio, share, spread, table, typical
 
 LARGE = 1_500  # nodes from which a drawing is to be ten times as fast
+OF = "\u00a0of\u00a0"  # a narrow column keeps the count on one line
 YES, PARTLY, NO = "reached", "in part", "missed"
 
 
@@ -37,7 +38,7 @@ def _times(aim: str, ratios: list[float], least: float) -> list[str]:
     if not ratios:
         return []
     good = [one >= least for one in ratios]
-    counted = "" if all(good) or len(good) == 1 else f"; {sum(good)} of {len(good)}"
+    counted = "" if all(good) or len(good) == 1 else f"; {sum(good)}{OF}{len(good)}"
     return [aim, f"{_range(ratios)} times{counted}", _state(good)]
 
 
@@ -81,7 +82,7 @@ def _folded(subjects: list[dict]) -> list[list[str]]:
 def _replay(subjects: list[dict]) -> list[str]:
     ratios = [one for s in subjects if (one := replay_ratio(s)) is not None]
     good = [one < 20 for one in ratios]
-    measured = f"{_range(ratios)} times; {sum(good)} of {len(good)}"
+    measured = f"{_range(ratios)} times; {sum(good)}{OF}{len(good)}"
     return ["`replay`: less than 20 times a plain backward pass", measured, _state(good)]
 
 

@@ -37,9 +37,9 @@ def time(results: dict, subject: dict, tool: str, name: str) -> str:
     if len(seconds) >= results["runs"]:
         return spread(seconds)
     if len(seconds) > 1:
-        return f"{spread(seconds)[:-1]}, {len(seconds)} runs)"
+        return f"{spread(seconds)[:-1]}, {len(seconds)}\u00a0runs)"
     if typical(found) is not None:
-        return f"{figure(typical(found) * 1e3)} (1 run)"
+        return f"{figure(typical(found) * 1e3)} (1\u00a0run)"
     if "error" in found:
         return SAYS.get(found["error"], found["error"])
     if name in whole.get("skipped", {}):

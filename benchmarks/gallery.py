@@ -17,10 +17,11 @@ NAMES = {
 }
 WORDS = {
     OURS: """\
-The backward graph, the way gradients flow. What repeats stands once, with a count; parameters have their
-names and shapes. Left out: the forward pass, with its inputs, its constants and the arguments of its calls;
-the frames of modules; shapes between the boxes, until you point at one; and what is inside a folded box,
-until you draw with `fold=False`.""",
+The backward graph, the way gradients flow. Modules that repeat are one box, with their names and a count:
+click on it, and one of them is drawn below. Parameters have their names and shapes. Left out: the forward
+pass, with its inputs, its constants and the arguments of its calls; the names of modules that do not
+repeat; shapes between the boxes, until you point at one; and the other repeats, until you draw with
+`fold=False`.""",
     "torchviz": """\
 The backward graph in full, with names and shapes of parameters; its arrows run against the gradients, from
 parameters to the output. Left out: any folding, so that no screen shows how the model is built; which
@@ -31,8 +32,8 @@ some of its arguments, such as a kernel size, and a frame around each module. No
 graph. Left out: the backward pass. torchlens draws that too, in a picture as large, without the names of
 parameters.""",
     "torchlens-folded": """\
-The forward pass, each module a box, equal ones counted. Of all the pictures here it has the fewest boxes,
-and it shows best how the model is built. Left out: everything inside of a module, and the backward pass.""",
+The forward pass, each module a box, equal ones counted: it shows at a glance how the model is built. Left
+out: everything inside of a module, and the backward pass.""",
 }
 ALTS = {
     "torchviz": "A slanting thread of boxes too small to read; beside it its top at full size, a few boxes.",
@@ -46,7 +47,10 @@ right its top at full size."""
 
 
 def gallery(pictures: dict) -> list[str]:
-    """Lines of Markdown; ``pictures`` has what is known of each, by subject and tool."""
+    """Lines of Markdown; ``pictures`` has what is known of each, by subject and tool.
+
+    Of a drawing with folded boxes, ``closed`` is what a page shows of it before a click.
+    """
     lines = ["## The same model, drawn", "", INTRODUCTION]
     for key, tools in pictures.items():
         lines += ["", f"### {TITLES[key]}"]
@@ -56,13 +60,18 @@ def gallery(pictures: dict) -> list[str]:
 
 
 def _size(facts: dict) -> str:
+    drawn = f"{_counts(facts)}; {facts['bytes'] / 1e3:,.0f} kB."
+    closed = facts.get("closed")
+    if not closed:
+        return drawn
+    return f"{_counts(closed)} before a click. The saved file shows one of the repeats as well: {drawn}"
+
+
+def _counts(facts: dict) -> str:
     width, height = facts["size"]
     screens = round(height / SCREEN)
     tall = f", {screens} screens tall" if screens > 1 else ""
-    return (
-        f"{facts['boxes']} boxes and {facts['edges']} arrows on {width:,} by {height:,} px{tall}; "
-        f"{facts['bytes'] / 1e3:,.0f} kB."
-    )
+    return f"{facts['boxes']} boxes and {facts['edges']} arrows on {width:,} by {height:,} px{tall}"
 
 
 def _picture(key: str, tool: str, facts: dict) -> list[str]:

@@ -57,7 +57,8 @@ caches are emptied before each run, as the forward pass of a real model empties 
 SHOWS = """\
 Two models differ in one thing. Do a tool's two pictures differ? *On request* means: not by itself, but with
 `show_attrs` and `show_saved` (torchviz), `show_saved_for_backward` (torchlens), or with `saved=True` and when
-you point at a box (this helper). An error is what the tool raised."""
+you point at a box (this helper). An error is what the tool raised. The models are small: nothing is folded
+here. A folded drawing of this helper does name modules, those that repeat."""
 
 
 def _how(results: dict) -> list[str]:
@@ -143,9 +144,11 @@ def tables(results: dict) -> list[str]:
         "",
         "## Folded, and forward",
         "",
-        "`draw(loss, params)` folds what repeats in a large graph. torchlens folds repeated modules of the",
-        "forward pass when asked: `draw(fold_repeats=True)`. The last two columns are the whole forward",
-        "pass. Times of torchlens and torchview include that pass, which they run to follow it.",
+        "`draw(loss, params)` folds what repeats in a large graph. Its boxes are those of the saved file,",
+        "which shows below the graph what is in a folded box; on a page that opens with a click. torchlens",
+        "folds repeated modules of the forward pass when asked: `draw(fold_repeats=True)`. The last two",
+        "columns are the whole forward pass. Times of torchlens and torchview include that pass, which they",
+        "run to follow it.",
         "",
         *table(
             "model|boxes|this helper|boxes|torchlens, folded|torchlens, forward|torchview",
@@ -167,7 +170,7 @@ def tables(results: dict) -> list[str]:
         "",
         *table(
             "model|this helper|torchviz|share|torchlens"
-            "|folded|torchlens, folded|torchlens, forward|torchview",
+            "|this helper, folded|torchlens, folded|torchlens, forward|torchview",
             rows(
                 lambda s: [
                     kilobytes(s, OURS, "unfolded"),
@@ -189,7 +192,7 @@ def tables(results: dict) -> list[str]:
         "out.",
         "",
         *table(
-            "model|this helper|folded|torchviz|torchlens|torchlens, forward|torchview",
+            "model|this helper|this helper, folded|torchviz|torchlens|torchlens, forward|torchview",
             rows(
                 lambda s: [
                     memory(s, OURS, "unfolded"),

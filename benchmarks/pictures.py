@@ -129,13 +129,20 @@ def main(folder: Path) -> None:
         html = html.replace("Drawing, scrolls", f"Drawing of {find(key).name}, scrolls")
         html = f'<div style="margin-bottom:2rem">{html}</div>\n'
         (folder.parents[1] / f"bench_{key}.html").write_text(html, encoding="utf-8")
-        size = [int(one) for one in re.search(r'width="(\d+)" height="(\d+)"', drawing.svg).groups()]
-        tell(key, "inside_autograd", size, **facts_of(drawing.svg.encode()))
+        closed = drawing.picture.svg(alone=True)
+        counted = {name: facts_of(closed.encode())[name] for name in ("boxes", "edges")}
+        facts = {"closed": {"size": size_of(closed), **counted}} if drawing.panels else {}
+        tell(key, "inside_autograd", size_of(drawing.svg), **facts_of(drawing.svg.encode()), **facts)
         for name, make in DRAWN.items():
             svg, again = make(model, inputs)
             picture, size = views(again, svg)
             (folder / f"{key}-{name}.webp").write_bytes(picture)
             tell(key, name, size, shown=shown_size(picture), **facts_of(svg))
+
+
+def size_of(svg: str) -> list[int]:
+    """Width and height of a drawing of ours, in px."""
+    return [int(one) for one in re.search(r'width="(\d+)" height="(\d+)"', svg).groups()]
 
 
 def tell(key: str, tool: str, size: list[int], **facts) -> None:

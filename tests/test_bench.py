@@ -379,6 +379,7 @@ def results():
     gone = {"measures": {}, "end": "ModuleNotFoundError: No module named 'torchview'"}
     names = ("python", "system", "torch", "torchviz", "torchview", "torchlens", "dot")
     shown = {"size": [766, 1291], "bytes": 11_996, "boxes": 25, "edges": 26}
+    ours_shown = shown | {"closed": {"size": [424, 576], "boxes": 12, "edges": 11}}
     return {
         "versions": {name: f"<{name}>" for name in names},
         "limit": 60,
@@ -399,7 +400,7 @@ def results():
                 "torchview": False,
             }
         },
-        "pictures": {"cnn-32": {"inside_autograd": shown, "torchviz": shown | {"shown": [700, 460]}}},
+        "pictures": {"cnn-32": {"inside_autograd": ours_shown, "torchviz": shown | {"shown": [700, 460]}}},
     }
 
 
@@ -420,15 +421,18 @@ def test_page_of_a_run(benchmarks):
         "**6.0**",
         "OddError",
     ]
-    assert saved == ["4.5 (4.0–5.0, 2 runs)", "recursion limit", "–"]
-    assert drawing == ["100 (100–100)", "2,000 (1 run)", "**20.0**", "over 60 s"]
+    assert saved == ["4.5 (4.0–5.0, 2\u00a0runs)", "recursion limit", "–"]
+    assert drawing == ["100 (100–100)", "2,000 (1\u00a0run)", "**20.0**", "over 60 s"]
     assert folded == ["12", "10.0 (10.0–10.0)", "–", "–", "not tried", "failed"]
     assert size == ["40", "100", "40%", "–", "2", "–", "–", "–"]
     assert memory == ["3", "2", "11", "–", "–", "–"]
     assert replay == ["10.0 (10.0–10.0)", "150 (150–150)", "**15.0**"]
     assert rows(text, "chain |") == [["142 and 1,402", "9.0 (8.0–10.0)", "13.0 (12.5–14.0)"]]
     assert rows(text, "a name |") == [["yes", "on request", "`AttributeError`", "no", "no"]]
-    assert "25 boxes and 26 arrows on 766 by 1,291 px; 12 kB." in text
+    drawn = "25 boxes and 26 arrows on 766 by 1,291 px; 12 kB."
+    assert f"`make_dot(loss, params)`**. {drawn}" in text
+    closed = "12 boxes and 11 arrows on 424 by 576 px before a click."
+    assert f"{closed} The saved file shows one of the repeats as well: {drawn}" in text
     assert 'width="700" height="460" loading="lazy"' in text
 
 
@@ -438,7 +442,7 @@ def test_aims_say_what_is_reached_and_what_is_missed(benchmarks):
     assert rows(text, "A finished SVG") == [["20.0 times", "reached"]]
     assert rows(text, "Its bytes") == [["40% to 40%", "reached"]]
     assert rows(text, "The folded drawing: at most") == [["at most 12", "reached"]]
-    assert rows(text, "`replay`") == [["15.0 times; 1 of 1", "reached"]]
+    assert rows(text, "`replay`") == [["15.0 times; 1\u00a0of\u00a01", "reached"]]
     assert rows(text, "`import") == [["50.0 (40.0–60.0) ms", "reached"]]
     assert rows(text, "Reading, of ten times the nodes") == [["9.0 times", "reached"]]
     assert rows(text, "The folded drawing, of ten times") == [["13.0 times", "missed"]]
@@ -447,7 +451,7 @@ def test_aims_say_what_is_reached_and_what_is_missed(benchmarks):
     other["inside_autograd"]["measures"]["capture"]["seconds"] = [0.004] * 3
     two["subjects"]["other"] = other
     text = benchmarks.page.page(two)
-    assert rows(text, "Reading the graph: 5 times") == [["3.0 to 6.0 times; 1 of 2", "in part"]]
+    assert rows(text, "Reading the graph: 5 times") == [["3.0 to 6.0 times; 1\u00a0of\u00a02", "in part"]]
 
 
 def test_tables_are_even(benchmarks):
