@@ -32,6 +32,19 @@ def test_the_same_formula_gives_the_same_bytes():
     assert "id=" not in mathml.convert(formula, display=True)
 
 
+def test_a_root_is_as_tall_as_a_capital():
+    strut = '<mspace height="0.7em" depth="0.2em"/>'
+    assert mathml.convert(r"\sqrt{u}", display=False) == f"<math><msqrt><mi>u</mi>{strut}</msqrt></math>"
+
+
+def test_a_mark_after_a_formula_stays_with_it():
+    formula = '<span class="math"><math><mi>x</mi></math>{}</span>{}'
+    assert mathml.with_marks(formula.format("", "), so")) == formula.format("),", " so")
+    assert mathml.with_marks(formula.format("", " is")) == formula.format("", " is")
+    block = '<div class="math"><math><mi>x</mi></math></div>.'
+    assert mathml.with_marks(block) == block
+
+
 # ---------------------------------------------------------------- facts
 
 

@@ -1,11 +1,17 @@
 """Write formulas as MathML while the book is built, so that no page loads a script to show them."""
 
+import re
+
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 logger = logging.getLogger(__name__)
+
+# Under a low letter Chromium hangs the root sign below the line. As tall as a capital, it stands on it.
+_STRUT = '<mspace height="0.7em" depth="0.2em"/>'
+_MARK = re.compile(r"</math></span>([.,:;!?)]+)")
 
 
 def convert(latex, display):
@@ -22,7 +28,8 @@ def convert(latex, display):
         math_core.LatexError: the formula has a command or a form that has no MathML.
     """
     # A new converter each time: macros and counters must not leak from one formula into the next.
-    return LatexToMathML(fancy_error=False).convert_with_local_state(latex.strip(), displaystyle=display)
+    formula = LatexToMathML(fancy_error=False).convert_with_local_state(latex.strip(), displaystyle=display)
+    return formula.replace("</msqrt>", f"{_STRUT}</msqrt>")
 
 
 def _convert_or_warn(self, node, display):
@@ -55,7 +62,27 @@ def visit_block(self, node):
     raise nodes.SkipNode
 
 
+def with_marks(body):
+    """Take the mark after an inline formula into its span, which the style does not break.
+
+    A browser may break a line between a formula and whatever follows, even a full stop.
+
+    Args:
+        body: a page as HTML.
+
+    Returns:
+        The new body.
+    """
+    return _MARK.sub(r"</math>\1</span>", body)
+
+
+def _to_context(app, pagename, templatename, context, doctree):
+    if context.get("body"):
+        context["body"] = with_marks(context["body"])
+
+
 def setup(app):
     """Register the renderer; `html_math_renderer: mathml` selects it."""
+    app.connect("html-page-context", _to_context)
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
