@@ -304,18 +304,27 @@ assert x.grad.tolist() == [2.0, 2.0]
         id="a-custom-op-and-an-incorrect-number-of-gradients",
         title="A custom op and an incorrect number of gradients",
         category="RuntimeError",
-        pattern=r"function GeneratedBackwardFor_\w+ returned an incorrect number of gradients",
+        pattern=(
+            r"(?:function GeneratedBackwardFor_\w+|The backward formula for \S+) returned an incorrect "
+            r"number of gradients"
+        ),
         message=(
             "function GeneratedBackwardFor_catalogue_scale_short_defaultBackward returned an incorrect "
             "number of gradients (expected 3, got 2)"
         ),
+        variants=(
+            "The backward formula for catalogue.scale_short.default returned an incorrect number of "
+            "gradients (expected 2, got 1). Expected one gradient for each forward input, or for each "
+            "positional input to the operator. Use None for inputs that do not require a gradient.",
+        ),
         meaning=(
-            "The formula of a custom op returns one gradient for each argument of the op. Torch adds one "
-            "hidden argument of its own, so both numbers in the message are greater by one than yours."
+            "The formula of a custom op returns one gradient for each argument of the op. Torch 2.13 adds "
+            "one hidden argument of its own, so both numbers in its message are greater by one than yours."
         ),
         causes=(
             "An argument was added to the op, and `backward` still returns one gradient less.",
             "An argument that is not a tensor was left out: it needs a `None`.",
+            "Since torch 2.14 also: an argument is a list, and its gradients came one by one, not as a list.",
         ),
         repair=(
             "Return a tuple with one entry for each argument of the op, `None` for numbers, options and "
@@ -353,6 +362,7 @@ y.sum().backward()
 assert x.grad.tolist() == [3.0, 3.0]
 """,
         draws="y",
+        since="Torch 2.14 and later begin with `The backward formula for`, and count your arguments alone.",
     ),
     Entry(
         id="a-custom-op-with-a-list-and-gradients-that-are-no-list",
@@ -405,6 +415,10 @@ x = torch.ones(2, requires_grad=True)
 total([x, 2 * x]).sum().backward()
 assert x.grad.tolist() == [3.0, 3.0]
 """,
+        since=(
+            "Torch 2.14 and later count first: where the number of gradients is wrong as well, they say that "
+            "`The backward formula for` the op `returned an incorrect number of gradients`."
+        ),
     ),
     Entry(
         id="a-custom-op-without-a-fake-version",

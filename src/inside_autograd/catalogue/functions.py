@@ -281,10 +281,18 @@ assert x.grad == 2
         id="a-gradient-for-an-argument-that-is-no-tensor",
         title="A gradient for an argument that is no tensor",
         category="RuntimeError",
-        pattern=r"function \S+ returned a gradient different than None at position \d+",
+        pattern=(
+            r"(?:function \S+ returned a gradient different than None at position \d+"
+            r"|The backward formula for \S+ returned a non-None gradient for an input)"
+        ),
         message=(
             "function ScaleBackward returned a gradient different than None at position 2, but the "
             "corresponding forward input was not a Variable"
+        ),
+        variants=(
+            "The backward formula for cat.d.default returned a non-None gradient for an input that was not "
+            "passed to the operator. Defaulted inputs that were not passed through autograd must return "
+            "None.",
         ),
         meaning=(
             "That argument of `apply` was a number, a string or another object, and `backward` returned a "
@@ -293,6 +301,7 @@ assert x.grad == 2
         causes=(
             "The gradients are in the wrong order, or one `None` is at the wrong place.",
             "An argument used to be a tensor, and is passed as a Python number now.",
+            "A custom op was called without this argument, which has a default.",
         ),
         repair=(
             "Return `None` at this position. If you want a gradient for the number, pass it as a tensor "

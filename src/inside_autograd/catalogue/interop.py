@@ -614,7 +614,7 @@ class Scale(torch.nn.Module):
 
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # torch.export takes its place
+    warnings.simplefilter("ignore")  # it is deprecated: torch.export takes its place
     traced = torch.jit.trace(Scale(), torch.ones(2))
 assert traced(torch.ones(2)).tolist() == [1.0, 1.0]
 """,

@@ -60,6 +60,11 @@ assert layer.weight.grad.tolist() == [[1.0, 1.0]]
             "two variants."
         ),
         variants=(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. In a future "
+            "release, calling checkpoint without use_reentrant will raise an exception. "
+            "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+            "you can pass use_reentrant=True. Refer to docs for more details on the differences between the "
+            "two variants.",
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
             "explicitly. In version 2.9 we will raise an exception if use_reentrant is not passed. "
             "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "

@@ -435,10 +435,8 @@ assert y.tolist() == [2, 4] and total == 6
         category="RuntimeError",
         pattern=r"mark_dirty can only accept variables, but argument",
         message="mark_dirty can only accept variables, but argument",
-        meaning=(
-            "`ctx.mark_dirty` takes tensors, each as an argument of its own. It got something else. (The "
-            "message breaks off there.)"
-        ),
+        variants=("mark_dirty can only accept variables, but argument 0 is of type tuple",),
+        meaning="`ctx.mark_dirty` takes tensors, each as an argument of its own. It got something else.",
         causes=(
             "A list or tuple of tensors was passed as one argument.",
             "A number or an option was passed along.",
@@ -488,6 +486,7 @@ a, b = Double_.apply(x * 1, x * 2)
 (a + b).backward()
 assert (a, b, x.grad) == (2, 4, 6)
 """,
+        since="In torch 2.13 the message breaks off; since 2.14 it ends with the type of what came.",
     ),
     Entry(
         id="mark_non_differentiable-takes-tensors-alone",
@@ -495,9 +494,10 @@ assert (a, b, x.grad) == (2, 4, 6)
         category="RuntimeError",
         pattern=r"mark_non_differentiable only accepts variable arguments, but got",
         message="mark_non_differentiable only accepts variable arguments, but got",
+        variants=("mark_non_differentiable only accepts variable arguments, but got list",),
         meaning=(
             "`ctx.mark_non_differentiable` takes outputs, each as an argument of its own. It got something "
-            "else. (The message breaks off there.)"
+            "else."
         ),
         causes=(
             "A list or tuple of outputs was passed as one argument.",
@@ -550,5 +550,6 @@ value, index = Largest.apply(x)
 value.backward()
 assert x.grad.tolist() == [0, 1, 0]
 """,
+        since="In torch 2.13 the message breaks off; since 2.14 it ends with the type of what came.",
     ),
 )
