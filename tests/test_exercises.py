@@ -160,8 +160,19 @@ def test_the_stored_reports_say_not_attempted(chapter):
 # ------------------------------------------------------------------ the page of solutions
 
 
-def test_the_page_of_solutions_is_up_to_date():
-    assert generated_pages.PAGE.read_text(encoding="utf-8") == generated_pages.current()
+def test_the_pages_of_solutions_are_up_to_date():
+    pages = generated_pages.solutions()
+    assert len(pages) == 6
+    for path, text in pages.items():
+        assert path.read_text(encoding="utf-8") == text, path.name
+    assert {path.name for path in (ROOT / "book").glob("solutions*")} == {path.name for path in pages}
+
+
+def test_the_list_of_solutions_leads_to_every_exercise():
+    text = (ROOT / "book" / "solutions.md").read_text(encoding="utf-8")
+    for exercise in EXERCISES:
+        link = f"](solutions_{exercise.chapter[0]}.md#{exercise.anchor})"
+        assert text.count(f'<span id="{exercise.anchor}"></span>[{exercise.title}{link}') == 1
 
 
 def test_the_player_on_the_first_page_is_up_to_date():
@@ -169,8 +180,9 @@ def test_the_player_on_the_first_page_is_up_to_date():
 
 
 def test_every_exercise_has_an_entry_with_everything_folded():
-    text = (ROOT / "book" / "solutions.md").read_text(encoding="utf-8")
     for exercise in EXERCISES:
+        page = ROOT / "book" / f"solutions_{exercise.chapter[0]}.md"
+        text = page.read_text(encoding="utf-8")
         start = text.index(f"\n### {exercise.title}\n")
         entry = re.split(r"\n##+ ", text[start + 4 :])[0]
         folded = re.findall(r"<details>.*?</details>", entry, re.DOTALL)

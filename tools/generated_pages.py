@@ -1,46 +1,58 @@
 """Write what the book's pages take from the package: solutions, index of errors, player of the first page.
 
-python tools/generated_pages.py            write book/solutions.md and book/front_player.html
+python tools/generated_pages.py            write them into book/
 python tools/generated_pages.py --check    write nothing; exit 1 if one of them is not up to date
 """
 
+import re
 import sys
 from pathlib import Path
+
+import yaml
 
 import error_pages
 from inside_autograd.exercises import Exercise, Mistake, all_exercises
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "book" / "solutions.md"
+PAGE = ROOT / "book" / "solutions.md"  # of those of the parts: solutions_1.md, ...
 PLAYER = ROOT / "book" / "front_player.html"
 ERRORS = ROOT / "book" / "errors.md"
 ERRORS_BOX = ROOT / "book" / "errors_box.html"
 ERRORS_DATA = ROOT / "book" / "_static" / "errors_data.js"
-OPENING = """\
-# Solutions
-
-Every exercise of the book, with its hints, a solution, and what went wrong if you got something else. Open
+ABOUT = """\
+Every exercise{of}, with its hints, a solution, and what went wrong if you got something else. Open
 one line at a time: often a hint is enough.
 """
 
+Notebooks = dict[str, tuple[str, str]]  # from a chapter's number to its notebook's name and its title
 
-def page(exercises: list[Exercise], notebooks: dict[str, tuple[str, str]]) -> str:
-    """The whole page.
 
-    Parameters
-    ----------
-    exercises
-        In order.
-    notebooks
-        From a chapter's number to the name of its notebook, such as ``12_grad_fn``, and its title.
-    """
-    parts, chapter = [OPENING.strip()], None
+def page(exercises: list[Exercise], notebooks: Notebooks, part: str) -> str:
+    """The page of one part, with the exercises of its chapters in order; ``part`` is the part's name."""
+    parts, chapter = [f"# Solutions: {part}", ABOUT.format(of=" of this part").strip()], None
     for exercise in exercises:
         name, title = notebooks[exercise.chapter]
         if exercise.chapter != chapter:
             chapter = exercise.chapter
             parts.append(f"## Chapter {chapter}: {title}")
         parts.append(entry(exercise, name))
+    return "\n\n".join(parts) + "\n"
+
+
+def contents(exercises: list[Exercise], notebooks: Notebooks, names: dict[str, str]) -> str:
+    """The page that lists them all. Each has its anchor there too: all stood on this page once."""
+    parts = ["# Solutions", ABOUT.format(of=" of the book").strip(), "Which part is your exercise in?"]
+    for number, part in names.items():
+        parts.append(f"## [{part}](solutions_{number}.md)")
+        lines, chapter = [], None
+        for exercise in exercises:
+            if exercise.chapter[0] == number:
+                if exercise.chapter != chapter:
+                    chapter = exercise.chapter
+                    lines.append(f"- Chapter {chapter}: {notebooks[chapter][1]}")
+                link = f"[{exercise.title}](solutions_{number}.md#{exercise.anchor})"
+                lines.append(f'  - <span id="{exercise.anchor}"></span>{link}')
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
@@ -76,7 +88,7 @@ def _python(code: str) -> str:
     return f"```python\n{code.strip()}\n```"
 
 
-def chapters() -> dict[str, tuple[str, str]]:
+def chapters() -> Notebooks:
     """From a chapter's number to its notebook's name and title."""
     import nbformat
 
@@ -87,10 +99,23 @@ def chapters() -> dict[str, tuple[str, str]]:
     return found
 
 
-def current() -> str:
-    """The page of solutions as it should be now: the exercises of all chapters that have a notebook."""
-    notebooks = chapters()
-    return page([e for e in all_exercises().values() if e.chapter in notebooks], notebooks)
+def part_names() -> dict[str, str]:
+    """From a part's number, the first digit of its chapters, to its name, as the list of pages says it."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    captions = [part["caption"] for part in toc["parts"]]
+    found = (re.fullmatch(r"Part (\d) · (.+)", caption) for caption in captions)
+    return {match[1]: f"Part {match[1]}, {match[2]}" for match in found if match}
+
+
+def solutions() -> dict[Path, str]:
+    """The pages of solutions as they should be now: the exercises of all chapters that have a notebook."""
+    notebooks, names = chapters(), part_names()
+    exercises = [e for e in all_exercises().values() if e.chapter in notebooks]
+    pages = {PAGE: contents(exercises, notebooks, names)}
+    for number, name in names.items():
+        own = [e for e in exercises if e.chapter[0] == number]
+        pages[PAGE.with_name(f"solutions_{number}.md")] = page(own, notebooks, name)
+    return pages
 
 
 def front_player() -> str:
@@ -105,7 +130,6 @@ def front_player() -> str:
 
 
 MADE = {
-    PAGE: current,
     PLAYER: front_player,
     ERRORS: error_pages.index_page,
     ERRORS_BOX: error_pages.search_box,
@@ -119,8 +143,8 @@ def main(arguments: list[str]) -> int:
         print("Usage: python tools/generated_pages.py [--check]", file=sys.stderr)
         return 2
     status = 0
-    for path, make in MADE.items():
-        name, text = path.relative_to(ROOT).as_posix(), make()
+    for path, text in {**solutions(), **{path: make() for path, make in MADE.items()}}.items():
+        name = path.relative_to(ROOT).as_posix()
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         if arguments:

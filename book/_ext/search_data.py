@@ -19,7 +19,9 @@ GLOSSARY, ERRORS = "book/glossary", "book/errors"
 # What the box on the index of errors searches, as tools/generated_pages.py writes it.
 MESSAGES, _BEGINNING = "_static/errors_data.js", "window.errorIndex ="
 # Catalogues say every word often.
-UNCOUNTED = (ERRORS, "book/solutions", "book/outdated_advice", "notebooks/42_error_clinic")
+UNCOUNTED = (ERRORS, "book/outdated_advice", "notebooks/42_error_clinic", "book/solutions") + tuple(
+    f"book/solutions_{part}" for part in range(1, 6)
+)
 _ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
 _HIDDEN = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]*>", re.DOTALL)
 _TERM = re.compile(r'<dt id="term-[^"]*">(.*?)<a class="headerlink".*?</dt>\s*<dd>(.*?)</dd>', re.DOTALL)

@@ -20,9 +20,8 @@ import fonts
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(os.environ.get("SITE_DIR") or ROOT / "_build" / "html")
 REQUESTS, FIRST, NEXT = 20, 250_000, 60_000
-# Two pages are catalogues, each whole so that the browser's own search, and a link to any entry, work in it.
-# A third of each is code to compare with one's own. Cut into parts they would cost more together.
-CATALOGUES = {"notebooks/42_error_clinic": 110_000, "book/solutions": 100_000}
+# The clinic is one notebook with every entry of the catalogue: its words alone, without markup, are 61 kB.
+CATALOGUES = {"notebooks/42_error_clinic": 110_000}
 SHIFTS = """
     window.shifts = []
     new PerformanceObserver(list => {

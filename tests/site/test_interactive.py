@@ -127,9 +127,11 @@ def test_every_exercise_says_that_it_was_not_attempted(open_page, name):
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_solutions_are_folded_and_open(open_page, scripts):
-    page = open_page("book/solutions.html", java_script_enabled=scripts)
-    exercises = [e for e in all_exercises().values() if any(f"/{e.chapter}_" in c for c in CHAPTERS)]
+@pytest.mark.parametrize("part", "12345")
+def test_solutions_are_folded_and_open(open_page, part, scripts):
+    page = open_page(f"book/solutions_{part}.html", java_script_enabled=scripts)
+    exercises = [e for e in all_exercises().values() if e.chapter[0] == part]
+    assert exercises
     for exercise in exercises:
         title = re.compile(re.escape(exercise.title).replace("'", "['’]"))  # the site has curly quotes
         assert page.get_by_role("heading", name=title).count() == 1, exercise.name
@@ -148,6 +150,14 @@ def test_an_exercise_and_its_solution_link_to_each_other(open_page):
     (chapter,) = [c for c in CHAPTERS if f"/{exercise.chapter}_" in c]
     page = open_page(f"{chapter}.html#{exercise.anchor}")
     page.locator(f"#{exercise.anchor}").get_by_role("link", name="Hints and a solution").first.click()
-    page.wait_for_url(re.compile(f"solutions.html#{exercise.anchor}$"))
+    page.wait_for_url(re.compile(rf"solutions_{exercise.chapter[0]}\.html#{exercise.anchor}$"))
     page.locator(f"#{exercise.anchor}").get_by_role("link", name="To the exercise").first.click()
     page.wait_for_url(re.compile(f"{chapter}.html#{exercise.anchor}$"))
+
+
+def test_an_old_address_of_a_solution_leads_to_it(open_page):
+    exercise = next(iter(all_exercises().values()))
+    page = open_page(f"book/solutions.html#{exercise.anchor}")
+    place = page.locator(f"li:has(> p > #{exercise.anchor}), li:has(> #{exercise.anchor})").last
+    place.get_by_role("link").click()
+    page.wait_for_url(re.compile(rf"solutions_{exercise.chapter[0]}\.html#{exercise.anchor}$"))

@@ -64,7 +64,9 @@ def test_a_page_opens_whole(opened, name):
     # Its style is there: without it the article is as wide as the window.
     assert page.locator("article").bounding_box()["width"] < 1200
     for picture in page.locator("article img:visible").all()[:20]:
-        assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+        picture.scroll_into_view_if_needed()  # those far down load when they come near
+        loaded = "image => image.complete && image.naturalWidth > 0"
+        page.wait_for_function(loaded, arg=picture.element_handle())
 
 
 def test_a_link_leads_on(opened, unpacked):

@@ -53,7 +53,7 @@ def test_the_printed_sheet_is_whole_and_black_on_white(open_page, mode):
 
 
 # A chapter with drawings, players and explorers; one with formulas and figures; folded text; a long index.
-KINDS = ("notebooks/22_accumulation", "notebooks/24_higher_order", "book/solutions", "book/errors")
+KINDS = ("notebooks/22_accumulation", "notebooks/24_higher_order", "book/solutions_2", "book/errors")
 # A player prints its first step; numbers of later ones wait unseen.
 DRAWN = ".ag-frame:not(.iax *, .iap *) svg.ag text"
 WHITE = ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")

@@ -130,7 +130,7 @@ class Exercise:
         lines = [f"### {self.title}", "", f"*{minutes}, {level}*", "", self.statement.strip()]
         if self.choices:
             lines += ["", *(f"- `{key}`: {text}" for key, text in self.choices.items())]
-        lines += ["", f"[Hints and a solution](../book/solutions.md#{self.anchor})"]
+        lines += ["", f"[Hints and a solution](../book/solutions_{self.chapter[0]}.md#{self.anchor})"]
         return "\n".join(lines)
 
     def cell(self) -> str:
@@ -139,7 +139,7 @@ class Exercise:
 
     @property
     def anchor(self) -> str:
-        """The anchor of its heading, in the notebook and on the page of solutions, as Markdown makes it."""
+        """The anchor of its heading, in the notebook and on the pages of solutions, as Markdown makes it."""
         return re.sub(r"[^\w\- ]", "", self.title.lower()).replace(" ", "-")
 
     def call(self, method: str, argument: str = "") -> str:
