@@ -29,7 +29,9 @@ Notebooks = dict[str, tuple[str, str]]  # from a chapter's number to its noteboo
 
 def page(exercises: list[Exercise], notebooks: Notebooks, part: str) -> str:
     """The page of one part, with the exercises of its chapters in order; ``part`` is the part's name."""
-    parts, chapter = [f"# Solutions: {part}", ABOUT.format(of=" of this part").strip()], None
+    number, name = part.split(", ", 1)
+    about = ABOUT.format(of=f" of {number.lower()}, *{name}*").strip()
+    parts, chapter = [f"# Solutions to {number.lower()}", about], None
     for exercise in exercises:
         name, title = notebooks[exercise.chapter]
         if exercise.chapter != chapter:
