@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from chromium import chromium
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -28,3 +30,10 @@ def golden(request: pytest.FixtureRequest):
         assert text == path.read_text(encoding="utf-8"), f"{name} changed; --overwrite-golden accepts it."
 
     return compare
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One Chromium for a file: while it is open no other event loop can run in this process."""
+    with chromium() as browser:
+        yield browser

@@ -1,12 +1,9 @@
 """One drawing in Chromium, dressed as each viewer: light, dark, printed, and in an untrusted notebook."""
 
-import os
 import re
-import shutil
 from importlib.metadata import files
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from inside_autograd.drawing import html as html_of
 from pictures import CAPTURED, drawn
@@ -53,16 +50,6 @@ def page_of(html: str, root: str = "", body: str = "") -> str:
         '<div class="bd-content"><div class="cell_output">'
         f'<div class="output text_html">{html}</div></div></div>'
     )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or None
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

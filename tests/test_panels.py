@@ -1,12 +1,9 @@
 """What folded boxes hold: what the panels show, and that they open without a script."""
 
-import os
 import re
-import shutil
 
 import pytest
 import torch
-from playwright.sync_api import sync_playwright
 from torch import nn
 
 from inside_autograd import Graph, draw
@@ -195,16 +192,6 @@ def test_one_block_that_differs_has_a_panel_of_its_own():
 
 
 # --- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or None
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=[390, 1000], ids=["phone", "desktop"])

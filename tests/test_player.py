@@ -2,14 +2,11 @@
 
 import html as html_module
 import json
-import os
 import re
-import shutil
 from importlib.resources import files
 
 import pytest
 import torch
-from playwright.sync_api import sync_playwright
 
 from inside_autograd.marks import arrows, short
 from inside_autograd.narrate import Narrator
@@ -18,8 +15,6 @@ from inside_autograd.recording import Recording
 from inside_autograd.replay import replay
 from inside_autograd.values import summarize
 from shapes import SHAPES
-
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 def product() -> Recording:
@@ -155,15 +150,6 @@ def test_long_recordings_say_what_is_left_out():
 
 
 # ------------------------------------------------------------------ in a browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

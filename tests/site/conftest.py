@@ -2,22 +2,17 @@
 
 import functools
 import os
-import shutil
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Error, sync_playwright
+
+from chromium import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(os.environ.get("SITE_DIR") or ROOT / "_build" / "html")
-# Chromium's own traffic would be noise, and its sandbox does not start for root.
-ARGUMENTS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-]
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -55,16 +50,9 @@ def address():
 
 @pytest.fixture(scope="session")
 def browser():
-    """One Chromium: the one in $CHROMIUM, the one on PATH, or Playwright's own."""
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or None
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        except Error as error:
-            reason = str(error).strip().splitlines()[0]
-            pytest.fail(f"Chromium does not start ({reason}): set CHROMIUM to its path.", pytrace=False)
+    """One Chromium for all tests of the site."""
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
