@@ -17,6 +17,7 @@ from .saved import (
     describe_saved,
     device_name,
     dtype_name,
+    facts_of,
     read_freed,
     read_saved,
     saved_attributes,
@@ -102,7 +103,6 @@ class Reading:
         storages: dict[tuple, int] = {}
         classes: dict[type, tuple] = {}
         alike: dict[tuple, tuple[Output]] = {}
-        leaves_alike: dict[tuple, tuple] = {}
         names_of, with_names = self.names_of, self.with_names
         index_of, nodes = self.index_of, []
         unclear = []  # nodes whose outputs are told apart once all edges are known, and their metadata
@@ -124,7 +124,8 @@ class Reading:
             if kind == ACCUMULATE:
                 leaf = live.variable
                 names = names_of.get(id(leaf), ())
-                nodes.append(Node(index, name, kind, names, *_leaf_facts(leaf, leaves_alike), outputs))
+                shape, dtype, _, device = facts_of(leaf)
+                nodes.append(Node(index, name, kind, names, shape, dtype, device, outputs))
                 continue
             edges = []
             for slot, (target, input_nr) in enumerate(targets):
@@ -210,18 +211,6 @@ def _unknown(node: object) -> None:
 def _single_output(meta: Any, key: tuple, alike: dict[tuple, tuple[Output]]) -> tuple[Output]:
     """The output that ``meta`` describes, as a tuple of one; equal outputs are one object."""
     found = alike[key] = (Output(0, *metadata(meta)),)
-    return found
-
-
-def _leaf_facts(leaf: Any, alike: dict[tuple, tuple]) -> tuple[Shape | None, str | None, str]:
-    """Shape, dtype and device of a leaf."""
-    try:
-        key = leaf.shape, leaf.dtype, leaf.device
-        found = alike.get(key)
-    except (RuntimeError, TypeError, AttributeError):  # a shape that is not of plain numbers
-        return shape_of(leaf), dtype_name(leaf.dtype), device_name(leaf.device)
-    if found is None:
-        found = alike[key] = shape_of(leaf), dtype_name(leaf.dtype), device_name(leaf.device)
     return found
 
 

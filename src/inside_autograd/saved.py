@@ -264,7 +264,7 @@ def describe_saved(
     names = names_of.get(id(tensor), ()) if names_of else ()
     if output_names and source and not names:
         names = tuple(output_names.get(source, ()))
-    shape, dtype, nbytes, device = _facts(tensor)
+    shape, dtype, nbytes, device = facts_of(tensor)
     storage = storage_nbytes = None
     try:
         memory = tensor.untyped_storage()
@@ -292,7 +292,7 @@ def describe_saved(
     )
 
 
-def _facts(tensor: torch.Tensor) -> tuple[tuple[int, ...] | None, str | None, int | None, str]:
+def facts_of(tensor: torch.Tensor) -> tuple[tuple[int, ...] | None, str | None, int | None, str]:
     """Shape, dtype, number of bytes and device."""
     try:
         shape = tensor.shape
