@@ -6,6 +6,8 @@ python tools/generated_pages.py --check    write nothing; exit 1 if one of them 
 
 import re
 import sys
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 import yaml
@@ -31,27 +33,23 @@ def page(exercises: list[Exercise], notebooks: Notebooks, part: str) -> str:
     """The page of one part, with the exercises of its chapters in order; ``part`` is the part's name."""
     number, name = part.split(", ", 1)
     about = ABOUT.format(of=f" of {number.lower()}, *{name}*").strip()
-    parts, chapter = [f"# Solutions to {number.lower()}", about], None
-    for exercise in exercises:
-        name, title = notebooks[exercise.chapter]
-        if exercise.chapter != chapter:
-            chapter = exercise.chapter
-            parts.append(f"## Chapter {chapter}: {title}")
-        parts.append(entry(exercise, name))
+    parts = [f"# Solutions to {number.lower()}", about]
+    for chapter, own in groupby(exercises, attrgetter("chapter")):
+        notebook, title = notebooks[chapter]
+        parts.append(f"## Chapter {chapter}: {title}")
+        parts += [entry(exercise, notebook) for exercise in own]
     return "\n\n".join(parts) + "\n"
 
 
-def contents(exercises: list[Exercise], notebooks: Notebooks, names: dict[str, str]) -> str:
-    """The page that lists them all. Each has its anchor there too: all stood on this page once."""
+def contents(exercises: dict[str, list[Exercise]], notebooks: Notebooks, names: dict[str, str]) -> str:
+    """The page that lists them all, by part. Each has its anchor there too: all stood on this page once."""
     parts = ["# Solutions", ABOUT.format(of=" of the book").strip(), "Which part is your exercise in?"]
     for number, part in names.items():
         parts.append(f"## [{part}](solutions_{number}.md)")
-        lines, chapter = [], None
-        for exercise in exercises:
-            if exercise.chapter[0] == number:
-                if exercise.chapter != chapter:
-                    chapter = exercise.chapter
-                    lines.append(f"- Chapter {chapter}: {notebooks[chapter][1]}")
+        lines = []
+        for chapter, own in groupby(exercises[number], attrgetter("chapter")):
+            lines.append(f"- Chapter {chapter}: {notebooks[chapter][1]}")
+            for exercise in own:
                 link = f"[{exercise.title}](solutions_{number}.md#{exercise.anchor})"
                 lines.append(f'  - <span id="{exercise.anchor}"></span>{link}')
         parts.append("\n".join(lines))
@@ -112,11 +110,11 @@ def part_names() -> dict[str, str]:
 def solutions() -> dict[Path, str]:
     """The pages of solutions as they should be now: the exercises of all chapters that have a notebook."""
     notebooks, names = chapters(), part_names()
-    exercises = [e for e in all_exercises().values() if e.chapter in notebooks]
+    known = [e for e in all_exercises().values() if e.chapter in notebooks]
+    exercises = {number: [e for e in known if e.chapter[0] == number] for number in names}
     pages = {PAGE: contents(exercises, notebooks, names)}
     for number, name in names.items():
-        own = [e for e in exercises if e.chapter[0] == number]
-        pages[PAGE.with_name(f"solutions_{number}.md")] = page(own, notebooks, name)
+        pages[PAGE.with_name(f"solutions_{number}.md")] = page(exercises[number], notebooks, name)
     return pages
 
 
