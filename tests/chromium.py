@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Error, sync_playwright
+from playwright.sync_api import Browser, Error, expect, sync_playwright
 
 # Chromium's own traffic would be noise, and its sandbox does not start for root.
 ARGUMENTS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
+# A page is waited for longer than Playwright's 5 s: on a busy machine a kernel answers late.
+expect.set_options(timeout=30_000)
 
 
 @contextmanager

@@ -196,6 +196,16 @@ def test_a_trusted_notebook_shows_each_drawing_once(lab, request, theme):
     expect(player.get_by_role("slider")).to_have_value("1")
 
 
+def run_all(page):
+    """Run all cells, once there is a kernel: JupyterLab drops, without a word, what is asked for before.
+
+    The mark in the notebook's toolbar says "idle" before there is a kernel too; the status bar names it.
+    """
+    expect(page.get_by_text("Python 3 (ipykernel) | Idle", exact=True)).to_be_visible(timeout=60_000)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+
+
 def test_a_card_stands_below_a_known_error(browser, lab):
     context = browser.new_context(viewport={"width": 1280, "height": 1200})
     context.set_default_timeout(60_000)
@@ -203,8 +213,7 @@ def test_a_card_stands_below_a_known_error(browser, lab):
     # A workspace of its own: JupyterLab would open again what the tests before had open.
     page.goto(lab["url"].replace("lab/tree/" + lab["file"].name, "lab/workspaces/card/tree/failing.ipynb"))
     expect(page.locator(".jp-CodeCell")).to_have_count(len(FAILING), timeout=60_000)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_text("Run All Cells", exact=True).click()
+    run_all(page)
     # An error ends "run all": the cells after it are run one by one.
     known, unknown, asked = (page.locator(".jp-CodeCell").nth(i) for i in (1, 2, 3))
     card = known.locator(".iag-x")
@@ -238,8 +247,7 @@ def open_run(browser, lab):
             cell for cell in nbformat.read(ROOT / "notebooks" / name, 4).cells if cell.cell_type == "code"
         ]
         expect(page.locator(".jp-CodeCell")).to_have_count(len(code), timeout=60_000)
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_text("Run All Cells", exact=True).click()
+        run_all(page)
         # Numbers stand there from the start, so first it must be seen to run.
         expect(page.locator(".jp-InputPrompt", has_text="[*]").first).to_be_attached()
         expect(page.locator(".jp-InputPrompt", has_text="[*]")).to_have_count(0, timeout=120_000)
