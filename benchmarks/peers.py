@@ -58,7 +58,7 @@ def _inside_autograd(model, inputs):
         },
         {
             "folded": Job(lambda _: draw(out, model, fold=True).svg.encode(), weighed=True),
-            "unfolded": Job(lambda _: draw(out, model, fold=False).svg.encode(), weighed=True),
+            "unfolded": Job(lambda _: draw(out, params, fold=False).svg.encode(), weighed=True),
         },
         # A pass frees its graph, so each run has one of its own.
         {

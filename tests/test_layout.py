@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from inside_autograd.columns import increasing
+from inside_autograd.columns import settle
 from inside_autograd.crossings import fewest_crossings
 from inside_autograd.layout import GAP, LANE, Item, Link, lay_out, longest_paths
 
@@ -34,8 +34,14 @@ def test_a_cycle_is_refused():
         ([], [], []),
     ],
 )
-def test_closest_increasing_values(wishes, weights, values):
-    assert increasing(wishes, weights) == values
+def test_a_layer_settles_where_the_weighted_squares_are_least(wishes, weights, values):
+    """Each box hangs on one of its own in the layer above. Neighbors, 10 px wide, may touch."""
+    count = len(wishes)
+    above = [wish + 10 * i for i, wish in enumerate(wishes)]
+    x = [0.0] * count + above
+    links = [[(count + i, 0, 0, weight)] for i, weight in enumerate(weights)]
+    settle(x, [[(i, 10 * i) for i in range(count)]], links)
+    assert x == [value + 10 * i for i, value in enumerate(values)] + above
 
 
 def test_a_chain_stands_in_one_column():

@@ -46,7 +46,10 @@ class Slot:
 
 @dataclass(slots=True)
 class Block:
-    """One box. ``lines`` are (style, text); ``rows`` are saved tensors as (state, text)."""
+    """One box. ``lines`` are (style, text); ``rows`` are saved tensors as (state, text).
+
+    ``width`` and what follows it is set by ``measure``.
+    """
 
     key: str
     kind: str
@@ -60,10 +63,7 @@ class Block:
     width: int = 0
     height: int = 0
     panel: int = 0
-
-    @property
-    def numbered(self) -> bool:
-        return any(slot.text for slot in self.slots)
+    numbered: bool = False  # whether slots have a text
 
     def measure(self) -> Item:
         """Set the sizes, place ports and slots, and return how far the block reaches."""
@@ -76,15 +76,22 @@ class Block:
         width = text + 2 * PAD + (8 if self.kind in ("copy_slices", "checkpoint", "error") else 0)
         if self.ports:
             width = max(width, sum([p.width + 4 for p in self.ports]) + 8)
-        stubs = numbered = False
+        stubs = labelled = self.numbered = False
         if self.slots:
-            width = max(width, sum([s.width for s in self.slots]) + 8)
-            stubs, numbered = any(s.stub for s in self.slots), self.numbered
+            room = 8.0
+            for slot in self.slots:
+                room += slot.width
+                stubs = stubs or bool(slot.stub)
+                labelled = labelled or slot.labelled
+                self.numbered = self.numbered or bool(slot.text)
+            width = max(width, room)
         self.width = 2 * round(width / 2)
-        self.height = 2 * round((height + (SLOT_ROW if numbered else 0)) / 2)
-        self.height += 4 if self.kind == "recorded" and numbered else 0
-        _spread(self.ports, self.width, 4, 1.0)
-        _spread(self.slots, self.width, 0, 2.2, 0.6)
+        self.height = 2 * round((height + (SLOT_ROW if self.numbered else 0)) / 2)
+        self.height += 4 if self.kind == "recorded" and self.numbered else 0
+        if len(self.ports) > 1:  # one alone stands in the middle, where it is
+            _spread(self.ports, self.width, 4, 1.0)
+        if len(self.slots) > 1:
+            _spread(self.slots, self.width, 0, 2.2, 0.6)
         half = right = self.width / 2
         up = down = self.height / 2
         if self.rows:
@@ -95,7 +102,7 @@ class Block:
             up = max(up, self.height / 2 + PORT_HEIGHT)
         if stubs:
             down = max(down, self.height / 2 + STUB)
-        if len(self.slots) > 1 and any(slot.labelled for slot in self.slots):
+        if labelled and len(self.slots) > 1:
             down = max(down, self.height / 2 + (LABEL - 2 if self.stacked else LABEL))
         if self.stacked:
             right, down = max(right, half + 8), down + 8
@@ -104,8 +111,6 @@ class Block:
 
 def _spread(parts: list, width: int, gap: float, most: float, share: float = 1) -> None:
     """Place parts side by side in the middle, drawn apart where they fill less than ``share`` of it."""
-    if len(parts) < 2:
-        return  # one alone stands in the middle, where it is
     total = sum([part.width + gap for part in parts])
     stretch = min(most, max(1, width * share / total), (width - 4) / total)
     x = -total * stretch / 2
@@ -117,10 +122,10 @@ def _spread(parts: list, width: int, gap: float, most: float, share: float = 1) 
 
 def shape_text(shape: Shape | None, dtype: str | None = None) -> str:
     """``(2, 3)``, ``scalar``, ``(4,) float64``; float32 goes without saying."""
-    parts = [] if shape is None else ["scalar" if not shape else str(tuple(shape))]
-    if dtype not in (None, "float32"):
-        parts.append(dtype)
-    return " ".join(parts)
+    text = "" if shape is None else str(tuple(shape)) if shape else "scalar"
+    if dtype is None or dtype == "float32":
+        return text
+    return f"{text} {dtype}" if text else dtype
 
 
 def port_groups(node: Node) -> list[tuple[Port, range]]:
@@ -187,16 +192,19 @@ def node_block(node: Node) -> Block:
 
 def _node_title(node: Node) -> str:
     """What the box itself has no room for."""
-    parts = [f"node {node.index}"]
+    title = f"node {node.index}"
     if node.name != shorten(node.name):
-        parts.append(node.name)
-    if len(node.names) > 4 or any(len(n) > 32 and n != "".join(name_lines(n)) for n in node.names):
-        parts.append(", ".join(node.names))
+        title += f"; {node.name}"
+    names = node.names
+    if names and (len(names) > 4 or any(len(n) > 32 and n != "".join(name_lines(n)) for n in names)):
+        title += f"; {', '.join(names)}"
+    if node.is_leaf:
+        return title
     many = len(node.outputs) > 1
-    for output in () if node.is_leaf else node.outputs[:6]:
+    for output in node.outputs[:6]:
         if facts := shape_text(output.shape, output.dtype):
-            parts.append(f"gradient {output.number}: {facts}" if many else f"gradient: {facts}")
-    return "; ".join(parts)
+            title += f"; gradient {output.number}: {facts}" if many else f"; gradient: {facts}"
+    return title
 
 
 def folded_block(box: Box) -> Block:

@@ -1,6 +1,6 @@
 """Where the boxes of each layer stand: linked ones below each other, neighbors at their distance."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
 
 SWEEPS = 8
@@ -26,13 +26,18 @@ class Columns:
         self.rows, self.up, self.down = rows, up, down
         self.x = [0.0] * len(up)
         self.gaps = [[apart(a, b) for a, b in pairwise(row)] for row in rows]
-        self.offsets = [list(accumulate(gaps, initial=0.0)) for gaps in self.gaps]
+        # Each number with how far right of the first of its layer it may stand at least.
+        self.layers = [
+            list(zip(row, accumulate(gaps, initial=0.0), strict=True))
+            for row, gaps in zip(rows, self.gaps, strict=True)
+        ]
 
     def place(self) -> list[float]:
         """Bring linked boxes under each other, layer by layer, down and up again."""
-        for row, offsets in zip(self.rows, self.offsets, strict=True):
-            for number, offset in zip(row, offsets, strict=True):
-                self.x[number] = offset - offsets[-1] / 2
+        for boxes in self.layers:
+            middle = boxes[-1][1] / 2
+            for number, offset in boxes:
+                self.x[number] = offset - middle
         # All hangs on what nothing leads to. Where that is one box, a second sweep would find what
         # the first did, further left or right.
         tops = sum(not ends for ends in self.up)
@@ -44,28 +49,23 @@ class Columns:
 
     def _sweep(self, times: int, going_down: Ends, going_up: Ends) -> None:
         """Settle all layers from top to bottom and back, until nothing moves by itself any more."""
-        x = self.x
-        layers = [
-            list(zip(row, offsets, strict=True)) for row, offsets in zip(self.rows, self.offsets, strict=True)
-        ]
+        x, layers = self.x, self.layers
         for _ in range(times):
             before = list(x)
-            for boxes in layers:
-                _settle(x, boxes, going_down)
-            for boxes in reversed(layers):
-                _settle(x, boxes, going_up)
+            settle(x, layers, going_down)
+            settle(x, reversed(layers), going_up)
             moves = [now - then for now, then in zip(x, before, strict=True)]
             if max(moves, default=0) - min(moves, default=0) < 1e-6:
                 break
 
     def _straighten(self) -> None:
         """Bring what hangs on one thread into one column, as far as the neighbors leave room."""
-        room: dict[int, tuple] = {}  # of a number: its neighbors, and how far away they stay
+        # Of a number: its neighbor on that side, and how far away it stays.
+        left: dict[int, tuple[int, float]] = {}
+        right: dict[int, tuple[int, float]] = {}
         for row, gaps in zip(self.rows, self.gaps, strict=True):
-            for number, before, gap, after, gap_after in zip(
-                row, [None, *row], [0, *gaps], [*row[1:], None], [*gaps, 0], strict=False
-            ):
-                room[number] = before, gap, after, gap_after
+            for (a, b), gap in zip(pairwise(row), gaps, strict=True):
+                right[a], left[b] = (b, gap), (a, gap)
         follows = {
             a: ends[0][0]
             for a, ends in enumerate(self.down)
@@ -82,16 +82,20 @@ class Columns:
         for thread in sorted(threads, key=len, reverse=True):
             done = 0
             while done < len(thread):
-                done = self._align(thread, done, room)
+                done = self._align(thread, done, left, right)
 
-    def _align(self, thread: list[int], first: int, room: dict[int, tuple]) -> int:
+    def _align(self, thread: list[int], first: int, left: dict, right: dict) -> int:
         """Move as much of ``thread`` from ``first`` on as has room to one x; returns where that ends."""
         x = self.x
         least, most, end = float("-inf"), float("inf"), first
         while end < len(thread):
-            before, gap, after, gap_after = room[thread[end]]
-            low = least if before is None else max(least, x[before] + gap)
-            high = most if after is None else min(most, x[after] - gap_after)
+            low, high = least, most
+            if thread[end] in left:
+                number, gap = left[thread[end]]
+                low = max(low, x[number] + gap)
+            if thread[end] in right:
+                number, gap = right[thread[end]]
+                high = min(high, x[number] - gap)
             if low > high and end > first:
                 break
             least, most, end = low, high, end + 1
@@ -104,54 +108,54 @@ class Columns:
         return end
 
 
-def _settle(x: list[float], boxes: list[tuple[int, float]], links: Ends) -> None:
-    """Move the boxes of one layer as close as they may come to where their links want them.
+def settle(x: list[float], layers: Iterable[list[tuple[int, float]]], links: Ends) -> None:
+    """Move the boxes of each layer as close as they may come to where their links want them.
 
-    ``boxes`` are (number, how far right of the first it may stand at least).
+    Those that would come too close to each other are one group from then on, which stands where the
+    weighted squares of what its boxes are off are least.
+
+    Parameters
+    ----------
+    x
+        Where every number stands, in px; changed in place.
+    layers
+        One after the other, each from left to right: (number, how far right of the first of its layer
+        it may stand at least).
+    links
+        As ``up`` or ``down`` of ``Columns``.
     """
-    values, weights = [], []
-    fits, least = True, float("-inf")
-    for number, offset in boxes:
-        ends = links[number]
-        if len(ends) == 1:
-            ((n, here, there, weight),) = ends
-            value = x[n] + there - here
-        elif ends:
-            value = weight = 0.0
-            for n, here, there, w in ends:
-                value += w * (x[n] + there - here)
-                weight += w
-            value /= weight
-        else:
-            value, weight = x[number], 0.1
-        x[number] = value
-        value -= offset
-        if value < least:
-            fits = False
-        least = value
-        values.append(value)
-        weights.append(weight)
-    if not fits:
-        for (number, offset), value in zip(boxes, increasing(values, weights), strict=True):
-            x[number] = value + offset
-
-
-def increasing(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The non-decreasing values closest to ``values``, by weighted least squares."""
-    if len(values) == 2:  # as most layers have
-        (a, b), (of_a, of_b) = values, weights
-        return [(a * of_a + b * of_b) / (of_a + of_b)] * 2 if a > b else [a, b]
-    means: list[float] = []
-    masses: list[float] = []
-    counts: list[int] = []
-    for mean, mass in zip(values, weights, strict=True):
-        count = 1
-        while means and means[-1] > mean:
-            before = masses.pop()
-            mean = (means.pop() * before + mean * mass) / (before + mass)
-            mass += before
-            count += counts.pop()
-        means.append(mean)
-        masses.append(mass)
-        counts.append(count)
-    return [mean for mean, count in zip(means, counts, strict=True) for _ in range(count)]
+    for boxes in layers:
+        # Groups so far: where the first box of the layer would stand, the weight, and how many boxes.
+        places: list[float] = []
+        weights: list[float] = []
+        counts: list[int] = []
+        for number, offset in boxes:
+            ends = links[number]
+            if len(ends) == 1:
+                ((n, here, there, weight),) = ends
+                value = x[n] + there - here
+            elif ends:
+                value = weight = 0.0
+                for n, here, there, w in ends:
+                    value += w * (x[n] + there - here)
+                    weight += w
+                value /= weight
+            else:
+                value, weight = x[number], 0.1
+            x[number] = value
+            value -= offset
+            count = 1
+            while places and places[-1] > value:
+                before = weights.pop()
+                value = (places.pop() * before + value * weight) / (before + weight)
+                weight += before
+                count += counts.pop()
+            places.append(value)
+            weights.append(weight)
+            counts.append(count)
+        if len(places) < len(boxes):
+            first = 0
+            for place, count in zip(places, counts, strict=True):
+                for number, offset in boxes[first : first + count]:
+                    x[number] = place + offset
+                first += count

@@ -31,8 +31,12 @@ def fewest_crossings(rows: Rows, up: Ends, down: Ends) -> Rows:
         part = rows[first : last + 1]
         if last == first + 1 and len(part[0]) == len(part[1]) == 1:
             continue
-        links = [[down[number] for number in row] for row in part[:-1]]
-        key = tuple([tuple([tuple([(rank[n], *at) for n, *at, _ in ends]) for ends in row]) for row in links])
+        key = tuple(
+            [
+                tuple([tuple([(rank[n], start, end) for n, start, end, _ in down[number]]) for number in row])
+                for row in part[:-1]
+            ]
+        )
         if key not in known:
             known[key] = _places(part, rank, up, down)
         for i, places in enumerate(known[key], first):

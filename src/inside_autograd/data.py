@@ -96,7 +96,7 @@ class Node:
 
     @property
     def freed(self) -> bool:
-        return any(saved.state == FREED for saved in self.saved)
+        return bool(self.saved) and any(saved.state == FREED for saved in self.saved)
 
     @property
     def is_leaf(self) -> bool:

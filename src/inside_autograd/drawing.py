@@ -137,19 +137,17 @@ def draw(
     >>> len(drawing.graph.nodes)
     2
     """
-    if isinstance(outputs, Graph):
-        if params is not None:
-            raise ValueError(
-                "A Graph has its names already: give params to Graph.of(outputs, params) instead."
-            )
-        graph = outputs
-    else:
-        graph = Graph.of(outputs, params, saved=saved, max_path=max_path, max_nodes=max_nodes)
     if fold_above < 1:
         raise ValueError("fold_above must be at least 1; fold=True folds any graph.")
-    if fold is None:
-        fold = len(graph) > fold_above
+    if isinstance(outputs, Graph) and params is not None:
+        raise ValueError("A Graph has its names already: give params to Graph.of(outputs, params) instead.")
     with collector_paused():
+        if isinstance(outputs, Graph):
+            graph = outputs
+        else:
+            graph = Graph.of(outputs, params, saved=saved, max_path=max_path, max_nodes=max_nodes)
+        if fold is None:
+            fold = len(graph) > fold_above
         folded = fold_graph(graph) if fold else unfolded(graph)
         return Drawing(graph, draw_folded(folded, saved, title), panels(folded, saved) if fold else ())
 

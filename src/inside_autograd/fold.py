@@ -19,7 +19,7 @@ MOST_BOXES = 140
 READABLE = 60  # where a graph has more boxes, modules are boxes even where they do not repeat
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # as in data.py: not frozen, for speed
 class Box:
     """One box of a drawing: one node, or several folded ones.
 

@@ -115,30 +115,36 @@ class _Net:
         self.chains: list[list[int]] = []
         self.down: Ends = [[] for _ in items]
         self.up: Ends = [[] for _ in items]
-        leaving = Counter(link.source for link in links)
-        below = [0] * len(items)  # how long the longest way on from each item is
+        count, down, up = len(items), self.down, self.up
+        leaving = Counter([link.source for link in links])
+        below = [0] * count  # how long the longest way on from each item is
         for link in sorted(links, key=lambda link: -layers[link.source]):
             below[link.source] = max(below[link.source], below[link.target] + 1)
         for link in links:
-            chain = [link.source]
-            for layer in range(layers[link.source] + 1, layers[link.target]):
+            source, target = link.source, link.target
+            chain = [source]
+            for layer in range(layers[source] + 1, layers[target]):
+                chain.append(len(self.layer))
                 self.layer.append(layer)
-                self.down.append([])
-                self.up.append([])
-                chain.append(len(self.layer) - 1)
-            chain.append(link.target)
+                down.append([])
+                up.append([])
+            chain.append(target)
             self.chains.append(chain)
-            last = len(chain) - 2
-            for i, (a, b) in enumerate(pairwise(chain)):
-                # A lone link may leave beside the middle: boxes below each other stay in one column.
-                start = link.start if i == 0 and leaving[a] > 1 else 0
-                end = link.end if i == last else 0
-                # Long links are kept straight before short ones: a bend is seen there.
-                weight: float = (1, 2, 8)[(a >= len(items)) + (b >= len(items))]
-                if b < len(items) and below[b] < 2:
-                    weight *= 0.3  # a leaf, or a node over one, makes room: the main way stays in its column
-                self.down[a].append((b, start, end, weight))
-                self.up[b].append((a, end, start, weight))
+            # A lone link may leave beside the middle: boxes below each other stay in one column.
+            start = link.start if leaving[source] > 1 else 0
+            # A leaf, or a node over one, makes room: the main way stays in its column.
+            yields = 0.3 if below[target] < 2 else 1
+            if len(chain) == 2:
+                down[source].append((target, start, link.end, yields))
+                up[target].append((source, link.end, start, yields))
+                continue
+            # Long links are kept straight before short ones: a bend is seen there.
+            weights = [2.0] + [8.0] * (len(chain) - 3) + [2 * yields]
+            for (a, b), weight in zip(pairwise(chain), weights, strict=True):
+                here = start if a == source else 0
+                there = link.end if b == target else 0
+                down[a].append((b, here, there, weight))
+                up[b].append((a, there, here, weight))
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer, default=-1) + 1)]
         self.x = [0.0] * len(self.layer)
 
@@ -181,21 +187,25 @@ class _Net:
             first, last = layer[source], layer[target]
             route: list[tuple[float, float, float]]
             route = [(x[source] + link.start, middles[first] + items[source].down, bottoms[first])]
-            route += [(x[n], tops[layer[n]], bottoms[layer[n]]) for n in chain[1:-1]]
+            if len(chain) > 2:
+                route += [(x[n], tops[layer[n]], bottoms[layer[n]]) for n in chain[1:-1]]
             route.append((x[target] + end, tops[last], middles[last] - items[target].up))
             result.routes.append(route)
         return result
 
     def _bands(self, x: list[int]) -> tuple[list[int], list[int], list[int]]:
         """Top, middle and bottom of each layer. Where links swing far, the layers lie further apart."""
-        swing = [0] * len(self.rows)
+        layer, swing = self.layer, [0] * len(self.rows)
         for a, ends in enumerate(self.down):
-            for b, *_ in ends:
-                if (far := abs(x[a] - x[b])) > swing[self.layer[b]]:
-                    swing[self.layer[b]] = far
+            for b, _, _, _ in ends:
+                if (far := abs(x[a] - x[b])) > swing[layer[b]]:
+                    swing[layer[b]] = far
         ups, downs = [0.0] * len(self.rows), [0.0] * len(self.rows)
-        for i, item in zip(self.layer, self.items, strict=False):
-            ups[i], downs[i] = max(ups[i], item.up), max(downs[i], item.down)
+        for i, item in zip(layer, self.items, strict=False):
+            if item.up > ups[i]:
+                ups[i] = item.up
+            if item.down > downs[i]:
+                downs[i] = item.down
         tops, middles, bottoms = [], [], []
         y = float(MARGIN)
         for i in range(len(self.rows)):
@@ -215,8 +225,8 @@ class _Net:
         ends = [link.end for link in self.links]
 
         def comes_from(i: int) -> tuple[float, int]:
-            before = self.chains[i][-2]
-            return x[before] + (self.links[i].start if before == self.links[i].source else 0), i
+            before, link = self.chains[i][-2], self.links[i]
+            return x[before] + (link.start if before == link.source else 0), i
 
         for members in groups.values():
             if len(members) == 1:

@@ -83,18 +83,19 @@ class _Builder:
         nodes, box_of, cut = self.graph.nodes, self.folded.box_of, self.cut
         stacked = [*self.stacked, True]  # the cut's block is the last so far
         for number, box in enumerate(self.folded.boxes):
-            groups: dict[tuple, list[Edge]] = {}
+            groups: dict[int, list[Edge]] = {}
             for member in box.members:
                 for edge in nodes[member].edges:
                     target = cut if edge.cut else None if edge.target is None else box_of[edge.target]
                     if target is None or target == number:
                         continue
-                    if stacked[number] or stacked[target]:
-                        groups.setdefault((target, None), []).append(edge)
+                    if not (stacked[number] or stacked[target]):
+                        self.entries.append((number, target, [edge]))
+                    elif target in groups:
+                        groups[target].append(edge)
                     else:
-                        groups[target, edge.slot] = [edge]
-            for (target, _), edges in groups.items():
-                self.entries.append((number, target, edges))
+                        groups[target] = [edge]
+                        self.entries.append((number, target, groups[target]))
 
     def _box(self, node: int | None) -> int | None:
         return None if node is None else self.folded.box_of[node]
@@ -208,8 +209,11 @@ class _Builder:
         parts = list(leaving)
         stacked = self.stacked[number]
         if not stacked:
-            edges = self.graph.nodes[box.members[0]].edges
-            parts += [(e.slot, (None, None, [e])) for e in edges if e.target is None and not e.cut]
+            for edge in self.graph.nodes[box.members[0]].edges:
+                if edge.target is None and not edge.cut:
+                    parts.append((edge.slot, (None, None, [edge])))
+        if not parts:
+            return
         if len(parts) > 1:
             parts.sort(key=lambda part: part[0])
         far = [part for part in parts if part[1][0] in stubbed] if stubbed else []

@@ -99,7 +99,7 @@ def file_css(body: str) -> str:
     It holds rules for the classes in ``body`` and no others, and no variables: programs such as
     Inkscape do not know them.
     """
-    classes = set(" ".join(re.findall(r'class="([^"]*)"', body)).split())
+    classes = set(" ".join(set(re.findall(r'class="([^"]*)"', body))).split())
     rules = []
     for line in _RULES.strip().splitlines():
         selectors, declarations = line[:-1].split("{")

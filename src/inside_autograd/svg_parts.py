@@ -30,9 +30,9 @@ def row_offset(block: Block, row: int) -> float:
 def block_svg(block: Block, x: int, y: int) -> str:
     """One box with all that hangs on it; its center is (x, y)."""
     left, top = x - block.width // 2, y - block.height // 2
-    parts = [f'<g class="ag-n{_KINDS.get(block.kind, f" ag-{block.kind}")}" data-n="{block.key}">']
-    if block.title:
-        parts.append(f"<title>{_escape(block.title)}</title>")
+    kind = _KINDS.get(block.kind, f" ag-{block.kind}")
+    title = f"<title>{_escape(block.title)}</title>" if block.title else ""
+    parts = [f'<g class="ag-n{kind}" data-n="{block.key}">{title}']
     if block.rows:
         parts.append(_panel(block, x, y))
     parts.append(_outline(block, left, top))
@@ -65,10 +65,10 @@ def _ports(parts: list[str], block: Block, x: int, top: int) -> None:
 
 
 def _slots(parts: list[str], block: Block, x: int, bottom: int) -> None:
-    numbered, number_y = block.numbered, bottom - (7 if block.kind == "recorded" else 4)
+    number_y = bottom - (7 if block.kind == "recorded" else 4)
     for slot in block.slots:
         slot_x = x + slot.x
-        if numbered:
+        if block.numbered:
             parts.append(f'<text class="ag-i" x="{slot_x}" y="{number_y}">{slot.text}</text>')
         if slot.stub:
             title = f"<title>{_escaped(slot.title)}</title>" if slot.title else ""
