@@ -1,6 +1,7 @@
 """Layers, distances and routes, on layouts small enough to check by hand and on random ones."""
 
 import random
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -116,19 +117,58 @@ def test_boxes_of_random_layouts_never_overlap(seed):
             assert beside or above
 
 
+def sides(count, pairs):
+    """Links as ``fewest_crossings`` takes them, each from and to the middle of its box."""
+    up, down = [[] for _ in range(count)], [[] for _ in range(count)]
+    for a, b in pairs:
+        down[a].append((b, 0, 0, 1))
+        up[b].append((a, 0, 0, 1))
+    return up, down
+
+
+def crossings(rows, pairs):
+    place = {number: i for row in rows for i, number in enumerate(row)}
+    layer = {number: i for i, row in enumerate(rows) for number in row}
+    return sum(
+        (place[a] - place[c]) * (place[b] - place[d]) < 0
+        for (a, b), (c, d) in combinations(pairs, 2)
+        if layer[a] == layer[c]
+    )
+
+
 def test_links_that_cross_are_untangled_in_each_part_between_single_boxes():
     # 0 over 1, 2 over 3, 4 over 5, and the same again from 5 on: 1 leads to 4 and 2 to 3, which cross.
     pairs = [(0, 1), (0, 2), (1, 4), (2, 3), (3, 5), (4, 5)]
     pairs += [(a + 5, b + 5) for a, b in pairs]
-    up, down = [[] for _ in range(11)], [[] for _ in range(11)]
-    for a, b in pairs:
-        down[a].append((b, 0, 0, 1))
-        up[b].append((a, 0, 0, 1))
     rows = [[0], [1, 2], [3, 4], [5], [6, 7], [8, 9], [10]]
-    found = fewest_crossings(rows, up, down)
+    asked = []
+
+    def start(rows, turned):
+        asked.append((rows, turned))
+        return rows
+
+    found = fewest_crossings(rows, *sides(11, pairs), start)
     assert rows[1] == [1, 2]  # what was handed over stays
-    place = {number: i for row in found for i, number in enumerate(row)}
     assert [sorted(row) for row in found] == rows
-    for a, b, c, d in ((1, 4, 2, 3), (6, 9, 7, 8)):
-        assert (place[a] < place[c]) == (place[b] < place[d])
+    assert crossings(found, pairs) == 0
+    place = {number: i for row in found for i, number in enumerate(row)}
     assert [place[number] for number in (1, 2, 3, 4)] == [place[number] for number in (6, 7, 8, 9)]
+    assert asked == [(rows[:4], False)]  # what is alike is ordered once, and what crosses nowhere is done
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_of_several_orders_is_taken(seed):
+    rng = random.Random(seed)
+    rows = [list(range(i, i + 6)) for i in range(0, 30, 6)]
+    pairs = [(a, b) for upper, lower in pairwise(rows) for a in upper for b in rng.sample(lower, 2)]
+    starts = {turned: [rng.sample(row, 6) for row in rows] for turned in (False, True)}
+    few = []
+    for allowed in ([False], [True], [False, True]):
+
+        def start(part, turned, allowed=allowed):
+            return [list(row) for row in starts[allowed[turned % len(allowed)]]]
+
+        found = fewest_crossings(rows, *sides(30, pairs), start)
+        assert [sorted(row) for row in found] == rows
+        few.append(crossings(found, pairs))
+    assert few[2] == min(few) < min(crossings(rows, pairs) for rows in starts.values())

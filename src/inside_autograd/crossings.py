@@ -1,15 +1,19 @@
 """Fewer crossings: reorder the layers by where on its box each link starts and ends."""
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from .columns import Ends
 
+SMALL = 400  # boxes and lanes; where there are no more, more beginnings are tried
+
 Rows = list[list[int]]
+Start = Callable[[Rows, bool], Rows]
 
 
-def fewest_crossings(rows: Rows, up: Ends, down: Ends) -> Rows:
-    """The best order found from ``rows`` and from its mirror image, which knows of no sides.
+def fewest_crossings(rows: Rows, up: Ends, down: Ends, start: Start) -> Rows:
+    """The best order found from several first ones.
 
     Parameters
     ----------
@@ -17,6 +21,9 @@ def fewest_crossings(rows: Rows, up: Ends, down: Ends) -> Rows:
         The numbers of each layer, from left to right.
     up, down
         As in ``Columns``. Each link leads to the next layer.
+    start
+        Gives an order to begin with, of layers that follow each other; and another where it is told to
+        turn round.
     """
     rank = [0] * len(up)
     for row in rows:
@@ -38,21 +45,33 @@ def fewest_crossings(rows: Rows, up: Ends, down: Ends) -> Rows:
             ]
         )
         if key not in known:
-            known[key] = _places(part, rank, up, down)
+            known[key] = _places(part, start, rank, up, down)
         for i, places in enumerate(known[key], first):
             found[i] = [rows[i][place] for place in places]
     return found
 
 
-def _places(rows: Rows, rank: list[int], up: Ends, down: Ends) -> list[list[int]]:
-    """The best order of some layers, given by the places that their numbers have in ``rows``."""
-    place = {number: rank[number] for row in rows for number in row}
-    best, found = _Order(rows, rank, up, down).improved()
-    if best:
-        fewer, mirrored = _Order([row[::-1] for row in rows], rank, up, down).improved()
+def _places(rows: Rows, start: Start, rank: list[int], up: Ends, down: Ends) -> list[list[int]]:
+    """The best order found of some layers, given by the places that their numbers have in ``rows``."""
+    place = {number: i for row in rows for i, number in enumerate(row)}
+    first = start(rows, False)
+    best, found = _Order(first, rank, up, down).improved()
+    for other in _others(rows, first, start):
+        if not best:
+            break
+        fewer, order = _Order(other, rank, up, down).improved()
         if fewer < best:
-            found = mirrored
+            best, found = fewer, order
     return [[place[number] for number in row] for row in found]
+
+
+def _others(rows: Rows, first: Rows, start: Start) -> Iterator[Rows]:
+    """More orders to begin with. A mirror image is one: what happened to stand left stands right."""
+    yield [row[::-1] for row in first]
+    if sum(map(len, rows)) <= SMALL:
+        turned = start(rows, True)
+        yield turned
+        yield [row[::-1] for row in turned]
 
 
 class _Order:

@@ -1,6 +1,6 @@
 """Place boxes in layers and route the links between them. The only module that uses igraph.
 
-igraph decides the order of the boxes inside each layer. Everything else is done here, because the
+igraph proposes the order of the boxes inside each layer. Everything else is done here, because the
 boxes have widths: a link that spans layers gets a place of its own in each of them, neighbors keep
 their distance, and links run straight where they can.
 """
@@ -150,16 +150,23 @@ class _Net:
 
     def order(self) -> None:
         """Choose the order inside the layers: igraph's, improved by where on its box each link starts."""
+        for number, layer in enumerate(self.layer):
+            self.rows[layer].append(number)
+        self.rows = fewest_crossings(self.rows, self.up, self.down, self._first_order)
+
+    def _first_order(self, rows: list[list[int]], turned: bool = False) -> list[list[int]]:
+        """igraph's order of layers that follow each other; ``turned``: of the last number first."""
         import igraph
 
-        pairs = [pair for chain in self.chains for pair in pairwise(chain)]
-        net = igraph.Graph(len(self.layer), pairs, directed=True)
-        places = net.layout_sugiyama(layers=self.layer, maxiter=60)
+        numbers = sorted([number for row in rows for number in row], reverse=turned)
+        place = {number: i for i, number in enumerate(numbers)}
+        links = [(place[a], place[b]) for row in rows[:-1] for a in row for b, _, _, _ in self.down[a]]
+        net = igraph.Graph(len(numbers), links, directed=True)
+        top = self.layer[rows[0][0]]
+        points = net.layout_sugiyama(layers=[self.layer[number] - top for number in numbers], maxiter=60)
         # Rounded, so that the last bits of igraph's numbers cannot decide.
-        keys = [round(place[0] * 64) for place in places]
-        for number in sorted(range(len(keys)), key=keys.__getitem__):
-            self.rows[self.layer[number]].append(number)
-        self.rows = fewest_crossings(self.rows, self.up, self.down)
+        key = {number: round(point[0] * 64) for number, point in zip(numbers, points, strict=True)}
+        return [sorted(row, key=key.__getitem__) for row in rows]
 
     def apart(self, a: int, b: int) -> float:
         """Least distance of the centers of two neighbors."""
