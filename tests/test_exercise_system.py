@@ -392,6 +392,26 @@ def test_an_endless_loop_is_stopped_in_a_thread():
 
 
 @pytest.mark.parametrize("threaded", [False, True], ids=["main thread", "other thread"])
+def test_waiting_counts_less_than_computing(threaded):
+    """On a busy machine an answer waits for its turn, and one that waits for ever is stopped all the same."""
+    outcomes = []
+
+    def run():
+        outcomes.append(_sandbox.run(lambda: time.sleep(0.6) or "waited", seconds=0.3))
+        outcomes.append(_sandbox.run(lambda: [time.sleep(0.1) for _ in range(300)], seconds=0.3))
+
+    thread = threading.Thread(target=run)
+    if threaded:
+        thread.start()
+        thread.join(40)
+    else:
+        run()
+    waited, hung = outcomes
+    assert waited.value == "waited"
+    assert hung.expired
+
+
+@pytest.mark.parametrize("threaded", [False, True], ids=["main thread", "other thread"])
 def test_an_import_is_not_cut_short(tmp_path, monkeypatch, threaded):
     (tmp_path / "slow_to_import.py").write_text("import time\nfor _ in range(12):\n    time.sleep(0.1)\n")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -114,7 +114,7 @@ class Exercise:
         shown = _progress.next_hint(self.name, len(self.hints))
         lines = [f"Hint {i + 1} of {len(self.hints)}: {hint}" for i, hint in enumerate(self.hints[:shown])]
         if shown == len(self.hints):
-            lines.append(f"That was the last hint. {self.call('solution')} shows a solution.")
+            lines.append(f"That was the last hint. `{self.call('solution')}` shows a solution.")
         return Text(lines)
 
     def solution(self) -> Solution:
@@ -278,7 +278,7 @@ class Exercise:
     def _observation(self, case: Case, outcome: _sandbox.Outcome, call: object) -> Observation:
         if outcome.expired:
             limit = f"{self.seconds:g}"
-            message = f"Stopped after {limit} seconds, still running. {self.too_slow}"
+            message = f"Stopped after more than {limit} seconds, still running. {self.too_slow}"
             return Observation(case.label, "", None, fatal=True, status="too slow", message=message)
         if outcome.error is not None:
             error = outcome.error

@@ -21,6 +21,8 @@ from typing import Any
 import torch
 
 SECONDS = 4.0
+AGAIN = 0.5  # seconds after which one who has not stopped is told again
+PATIENCE = 4  # times the limit that code may take which hardly computes: on a busy machine it waits its turn
 
 
 class Expired(BaseException):
@@ -42,7 +44,7 @@ class Outcome:
 
 
 def run(call: Callable[[], object], seconds: float = SECONDS) -> Outcome:
-    """Call ``call`` under the limit of ``seconds``; never raises anything that ``call`` raised.
+    """Call ``call`` under the limit of ``seconds`` (see ``time_limit``); raises nothing that ``call`` raised.
 
     The random number generators, default dtype and device, gradient mode, anomaly mode, and warning
     filters are the same afterwards as before.
@@ -70,7 +72,10 @@ def run(call: Callable[[], object], seconds: float = SECONDS) -> Outcome:
 
 
 def time_limit(seconds: float) -> contextlib.AbstractContextManager[None]:
-    """Raise ``Expired`` in this thread once ``seconds`` have passed inside the block."""
+    """Raise ``Expired`` in this thread once the block has computed for ``seconds`` of processor time.
+
+    Code that waits instead is stopped after ``PATIENCE`` times as long.
+    """
     main = threading.current_thread() is threading.main_thread()
     return _alarm(seconds) if main and hasattr(signal, "setitimer") else _watchdog(seconds)
 
@@ -88,12 +93,27 @@ def _importing(frame: FrameType | None) -> bool:
     return False
 
 
+class _Limit:
+    """Tells when ``seconds`` are over; to be asked once they have passed, and then now and again."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self.computed, self.started = time.process_time(), time.monotonic()
+
+    def over(self) -> bool:
+        # Not all of the time goes to the code: a tenth is left to the rest of the process and the machine.
+        computed = time.process_time() - self.computed >= 0.9 * self.seconds
+        return computed or time.monotonic() - self.started >= PATIENCE * self.seconds
+
+
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
+    limit = _Limit(seconds)
+
     def ring(signum: int, frame: FrameType | None) -> None:
         if _importing(frame):
-            signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
-        else:
+            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+        elif limit.over():
             raise Expired
 
     # The alarm is disarmed inside an outer ``try``: one that rings while we leave the block is caught
@@ -102,7 +122,7 @@ def _alarm(seconds: float) -> Iterator[None]:
     try:
         try:
             # Repeats, so that code which swallows the first alarm meets another.
-            signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -115,14 +135,14 @@ def _alarm(seconds: float) -> Iterator[None]:
 def _watchdog(seconds: float) -> Iterator[None]:
     """For threads and systems without ``setitimer``: another thread raises ``Expired`` in this one."""
     target, lock, done = ctypes.c_ulong(threading.get_ident()), threading.Lock(), threading.Event()
-    fired = False
+    limit, fired = _Limit(seconds), False
 
     def watch() -> None:
         nonlocal fired
         if done.wait(seconds):
             return
-        while _importing(sys._current_frames().get(target.value)):
-            if done.wait(seconds):
+        while (importing := _importing(sys._current_frames().get(target.value))) or not limit.over():
+            if done.wait(seconds if importing else AGAIN):
                 return
         with lock:
             if not done.is_set():
