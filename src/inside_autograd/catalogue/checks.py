@@ -61,9 +61,9 @@ class Cube(torch.autograd.Function):
         return x**3
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 2 * x**2
+        return g * 2 * x**2
 
 
 x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
@@ -82,9 +82,9 @@ class Cube(torch.autograd.Function):
         return x**3
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 3 * x**2  # the derivative of x**3
+        return g * 3 * x**2  # the derivative of x**3
 
 
 x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
@@ -181,8 +181,8 @@ class Double(torch.autograd.Function):
         return 2 * x
 
     @staticmethod
-    def backward(ctx, grad):
-        return 2 * grad + 1e-9 * torch.rand_like(grad)
+    def backward(ctx, g):
+        return 2 * g + 1e-9 * torch.rand_like(g)
 
 
 x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
@@ -199,8 +199,8 @@ class Double(torch.autograd.Function):
         return 2 * x
 
     @staticmethod
-    def backward(ctx, grad):
-        return 2 * grad
+    def backward(ctx, g):
+        return 2 * g
 
 
 x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
@@ -379,8 +379,8 @@ assert gradcheck(lambda x: x[x > 0], x)
             "factor."
         ),
         causes=(
-            "`backward` returns the local derivative alone, without `grad *`.",
-            "`backward` adds a constant, or builds its result with `ones_like(grad)`.",
+            "`backward` returns the local derivative alone, without the gradient that came in.",
+            "`backward` adds a constant, or builds its result with `ones_like(g)`.",
         ),
         repair=(
             "Multiply the local derivative by the gradient that arrives. Such a Function is right only at "
@@ -399,8 +399,8 @@ class Double(torch.autograd.Function):
         return 2 * x
 
     @staticmethod
-    def backward(ctx, grad):
-        return torch.full_like(grad, 2)
+    def backward(ctx, g):
+        return torch.full_like(g, 2)
 
 
 x = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
@@ -417,8 +417,8 @@ class Double(torch.autograd.Function):
         return 2 * x
 
     @staticmethod
-    def backward(ctx, grad):
-        return 2 * grad
+    def backward(ctx, g):
+        return 2 * g
 
 
 x = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
@@ -483,8 +483,8 @@ class Double(torch.autograd.Function):
         return 2 * x
 
     @staticmethod
-    def backward(ctx, grad):
-        return torch.tensor([2 * g.item() for g in grad], dtype=grad.dtype)
+    def backward(ctx, g):
+        return torch.tensor([2 * value.item() for value in g], dtype=g.dtype)
 
 
 x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
@@ -501,8 +501,8 @@ class Double(torch.autograd.Function):
         return 2 * x
 
     @staticmethod
-    def backward(ctx, grad):
-        return 2 * grad
+    def backward(ctx, g):
+        return 2 * g
 
 
 x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)

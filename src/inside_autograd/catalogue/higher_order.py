@@ -42,9 +42,9 @@ class Cube(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 3 * x**2
+        return g * 3 * x**2
 
 
 x = torch.tensor(2.0, requires_grad=True)
@@ -63,9 +63,9 @@ class Cube(torch.autograd.Function):
         return x**3
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 3 * x**2
+        return g * 3 * x**2
 
 
 x = torch.tensor(2.0, requires_grad=True)
@@ -174,9 +174,9 @@ class Cube(torch.autograd.Function):
         return x**3
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 3 * x**2
+        return g * 3 * x**2
 
 
 with torch.autograd.forward_ad.dual_level():

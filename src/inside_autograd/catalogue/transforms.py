@@ -765,9 +765,9 @@ class Cube(torch.autograd.Function):
         return x**3
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 3 * x**2
+        return g * 3 * x**2
 
 
 torch.func.grad(Cube.apply)(torch.tensor(2.0))
@@ -786,9 +786,9 @@ class Cube(torch.autograd.Function):
         ctx.save_for_backward(*inputs)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 3 * x**2
+        return g * 3 * x**2
 
 
 assert torch.func.grad(Cube.apply)(torch.tensor(2.0)) == 12
@@ -842,9 +842,9 @@ class Cube(torch.autograd.Function):
         ctx.save_for_backward(*inputs)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 3 * x**2
+        return g * 3 * x**2
 
 
 torch.vmap(torch.func.grad(Cube.apply))(torch.tensor([1.0, 2.0]))
@@ -865,9 +865,9 @@ class Cube(torch.autograd.Function):
         ctx.save_for_backward(*inputs)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return grad * 3 * x**2
+        return g * 3 * x**2
 
 
 slopes = torch.vmap(torch.func.grad(Cube.apply))(torch.tensor([1.0, 2.0]))

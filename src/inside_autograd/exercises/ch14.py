@@ -140,8 +140,8 @@ class _Tracked(torch.autograd.Function):
         return x.clone()
 
     @staticmethod
-    def backward(ctx, grad):
-        return grad
+    def backward(ctx, g):
+        return g
 
 
 def _observe_average(answer, values: list[float]) -> dict:
@@ -554,9 +554,9 @@ class Softplus(torch.autograd.Function):
         return torch.log1p(torch.exp(-x.abs())) + x.clamp(min=0)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         x, = ctx.saved_tensors
-        return grad * torch.sigmoid(x)
+        return g * torch.sigmoid(x)
 
 
 def softplus(x):

@@ -82,7 +82,7 @@ def _class(name: str, forward: str, backward: str, arguments: str = "x") -> str:
     return (
         f"class {name}(torch.autograd.Function):\n"
         f"    @staticmethod\n    def forward(ctx, {arguments}):\n{_body(forward)}\n"
-        f"    @staticmethod\n    def backward(ctx, grad):\n{_body(backward)}"
+        f"    @staticmethod\n    def backward(ctx, g):\n{_body(backward)}"
     )
 
 
@@ -113,10 +113,10 @@ noticed. For `x = [1, -2, 3]`, `Cube.apply(x).sum()` gives the gradient `[3, 12,
         "`ctx.save_for_backward(x)` in `forward`, `(x,) = ctx.saved_tensors` in `backward`.",
         "`backward` returns the product of the incoming gradient and the slope.",
     ),
-    reference=_class("Cube", _SAVE_X.format("x**3"), _GET_X.format("grad * 3 * x**2")),
+    reference=_class("Cube", _SAVE_X.format("x**3"), _GET_X.format("g * 3 * x**2")),
     other_right=(
-        _class("Cube", _SAVE_X.format("x * x * x"), "x = ctx.saved_tensors[0]\nreturn grad * (3 * x * x),"),
-        _class("Cube", _SAVE_X.format("torch.pow(x, 3)"), _GET_X.format("3 * x.square() * grad, None")),
+        _class("Cube", _SAVE_X.format("x * x * x"), "x = ctx.saved_tensors[0]\nreturn g * (3 * x * x),"),
+        _class("Cube", _SAVE_X.format("torch.pow(x, 3)"), _GET_X.format("3 * x.square() * g, None")),
     ),
     explains=(
         "The slope needs `x`, and `x` is alive anyway: saving it costs no memory. "
@@ -136,13 +136,13 @@ noticed. For `x = [1, -2, 3]`, `Cube.apply(x).sum()` gives the gradient `[3, 12,
             "Values and gradients are right, but `x` lies on `ctx` as an attribute. A change in "
             "place goes unnoticed, "
             "and the gradient is wrong then.",
-            _class("Cube", "ctx.x = x\nreturn x**3", "return grad * 3 * ctx.x**2"),
+            _class("Cube", "ctx.x = x\nreturn x**3", "return g * 3 * ctx.x**2"),
         ),
         Mistake(
             "made from x",
             "You saved a tensor made from `x`: a copy, or the slope. It is right, but takes as many "
             "bytes as `x` again. Save `x` itself.",
-            _class("Cube", "ctx.save_for_backward(x.clone())\nreturn x**3", _GET_X.format("grad * 3 * x**2")),
+            _class("Cube", "ctx.save_for_backward(x.clone())\nreturn x**3", _GET_X.format("g * 3 * x**2")),
         ),
         Mistake(
             "x and more",
@@ -151,25 +151,25 @@ noticed. For `x = [1, -2, 3]`, `Cube.apply(x).sum()` gives the gradient `[3, 12,
             _class(
                 "Cube",
                 "ctx.save_for_backward(x, 3 * x**2)\nreturn x**3",
-                "_, slope = ctx.saved_tensors\nreturn grad * slope",
+                "_, slope = ctx.saved_tensors\nreturn g * slope",
             ),
         ),
         Mistake(
             "factor 3",
             "The factor 3 is missing: the slope of $x^3$ is $3x^2$.",
-            _class("Cube", _SAVE_X.format("x**3"), _GET_X.format("grad * x**2")),
+            _class("Cube", _SAVE_X.format("x**3"), _GET_X.format("g * x**2")),
         ),
         Mistake(
             "exponent",
             "Your slope is $3x$. The exponent goes down by one: $3x^2$.",
-            _class("Cube", _SAVE_X.format("x**3"), _GET_X.format("grad * 3 * x")),
+            _class("Cube", _SAVE_X.format("x**3"), _GET_X.format("g * 3 * x")),
         ),
         Mistake(
             "in place",
             "Your `backward` changes the incoming gradient in place. It belongs to others too. Write "
             "a product without "
             "the underscore.",
-            _class("Cube", _SAVE_X.format("x**3"), _GET_X.format("grad.mul_(3 * x**2)")),
+            _class("Cube", _SAVE_X.format("x**3"), _GET_X.format("g.mul_(3 * x**2)")),
         ),
     ),
     cases=(
@@ -220,22 +220,22 @@ values `[0.6931, 1000, 0]`, slopes `[0.5, 1, 0]`. Write both formulas yourself.
         "For the value, pull the large part out: $\\log(1 + e^x) = x + \\log(1 + e^{-x})$, good for $x > 0$.",
         "Both sides at once: $\\max(x, 0) + \\log(1 + e^{-|x|})$.",
     ),
-    reference=_class("Softplus", _STABLE, _GET_X.format("grad * torch.sigmoid(x)")),
+    reference=_class("Softplus", _STABLE, _GET_X.format("g * torch.sigmoid(x)")),
     other_right=(
         _class(
             "Softplus",
             "ctx.save_for_backward(x)\nreturn torch.where(x > 30, x, torch.log1p(torch.exp(x)))",
-            _GET_X.format("grad * torch.sigmoid(x)"),
+            _GET_X.format("g * torch.sigmoid(x)"),
         ),
         _class(
             "Softplus",
             "ctx.save_for_backward(x)\nreturn torch.logaddexp(x, torch.zeros_like(x))",
-            _GET_X.format("grad / (1 + torch.exp(-x))"),
+            _GET_X.format("g / (1 + torch.exp(-x))"),
         ),
         _class(
             "Softplus",
             "y = torch.nn.functional.softplus(x)\nctx.save_for_backward(y)\nreturn y",
-            "(y,) = ctx.saved_tensors\nreturn grad * -torch.expm1(-y)",
+            "(y,) = ctx.saved_tensors\nreturn g * -torch.expm1(-y)",
         ),
     ),
     explains=(
@@ -250,13 +250,13 @@ values `[0.6931, 1000, 0]`, slopes `[0.5, 1, 0]`. Write both formulas yourself.
             _class(
                 "Softplus",
                 "ctx.save_for_backward(x)\nreturn torch.log(1 + torch.exp(x))",
-                _GET_X.format("grad * torch.sigmoid(x)"),
+                _GET_X.format("g * torch.sigmoid(x)"),
             ),
         ),
         Mistake(
             "naive slope",
             "The value is fine. The slope `exp(x) / (1 + exp(x))` is `inf / inf`, so `nan`, for large `x`.",
-            _class("Softplus", _STABLE, _GET_X.format("grad * torch.exp(x) / (1 + torch.exp(x))")),
+            _class("Softplus", _STABLE, _GET_X.format("g * torch.exp(x) / (1 + torch.exp(x))")),
         ),
         Mistake(
             "both naive",
@@ -264,7 +264,7 @@ values `[0.6931, 1000, 0]`, slopes `[0.5, 1, 0]`. Write both formulas yourself.
             _class(
                 "Softplus",
                 "ctx.save_for_backward(x)\nreturn torch.log(1 + torch.exp(x))",
-                _GET_X.format("grad * torch.exp(x) / (1 + torch.exp(x))"),
+                _GET_X.format("g * torch.exp(x) / (1 + torch.exp(x))"),
             ),
         ),
         Mistake(
@@ -273,7 +273,7 @@ values `[0.6931, 1000, 0]`, slopes `[0.5, 1, 0]`. Write both formulas yourself.
             _class(
                 "Softplus",
                 "ctx.save_for_backward(x)\nreturn x + torch.log1p(torch.exp(-x))",
-                _GET_X.format("grad * torch.sigmoid(x)"),
+                _GET_X.format("g * torch.sigmoid(x)"),
             ),
         ),
         Mistake(
@@ -282,7 +282,7 @@ values `[0.6931, 1000, 0]`, slopes `[0.5, 1, 0]`. Write both formulas yourself.
             _class(
                 "Softplus",
                 "ctx.save_for_backward(x)\nreturn x.clamp(min=0)",
-                _GET_X.format("grad * torch.sigmoid(x)"),
+                _GET_X.format("g * torch.sigmoid(x)"),
             ),
         ),
         Mistake(
@@ -291,7 +291,7 @@ values `[0.6931, 1000, 0]`, slopes `[0.5, 1, 0]`. Write both formulas yourself.
             _class(
                 "Softplus",
                 "y = torch.nn.functional.softplus(x)\nctx.save_for_backward(y)\nreturn y",
-                "(y,) = ctx.saved_tensors\nreturn grad * torch.sigmoid(y)",
+                "(y,) = ctx.saved_tensors\nreturn g * torch.sigmoid(y)",
             ),
         ),
         Mistake(
@@ -339,8 +339,8 @@ def _linear(forward: str, x: str, weight: str, bias: str) -> str:
 
 
 _FORWARD = "y = x @ weight.T\nreturn y if bias is None else y + bias"
-_GW = "grad.reshape(-1, weight.shape[0]).T @ x.reshape(-1, weight.shape[1])"
-_GB = "grad.reshape(-1, grad.shape[-1]).sum(0)"
+_GW = "g.reshape(-1, weight.shape[0]).T @ x.reshape(-1, weight.shape[1])"
+_GB = "g.reshape(-1, g.shape[-1]).sum(0)"
 
 linear_function = Exercise(
     name="linear_function",
@@ -362,20 +362,20 @@ Work from the formulas, without `torch.nn.functional.linear`.
         "For one sample, the gradients are $gW$, the outer product of $g$ and $x$, and $g$. Over a "
         "batch, the last two are "
         "sums.",
-        "Make one batch dimension of all: `grad.reshape(-1, m)` and `x.reshape(-1, n)`.",
-        "Then the gradients are `grad @ weight`, `grad2.T @ x2`, and `grad2.sum(0)`, which has shape "
+        "Make one batch dimension of all: `g.reshape(-1, m)` and `x.reshape(-1, n)`.",
+        "Then the gradients are `g @ weight`, `g2.T @ x2`, and `g2.sum(0)`, which has shape "
         "(m,) also for "
         "m = 1. Use `needs_input_grad` for a missing bias.",
     ),
-    reference=_linear(_FORWARD, "grad @ weight", _GW, _GB),
+    reference=_linear(_FORWARD, "g @ weight", _GW, _GB),
     other_right=(
         _linear(
             _FORWARD,
-            'torch.einsum("...m,mn->...n", grad, weight)',
-            'torch.einsum("...m,...n->mn", grad, x)',
-            "grad.sum_to_size(grad.shape[-1:])",
+            'torch.einsum("...m,mn->...n", g, weight)',
+            'torch.einsum("...m,...n->mn", g, x)',
+            "g.sum_to_size(g.shape[-1:])",
         ),
-        _linear(_FORWARD, "grad @ weight", _GW, "grad"),
+        _linear(_FORWARD, "g @ weight", _GW, "g"),
     ),
     explains=(
         "The weight and the bias serve every sample, so their gradients are sums over all batch "
@@ -388,19 +388,19 @@ Work from the formulas, without `torch.nn.functional.linear`.
             "`squeeze` turns the bias gradient of shape (1,) into () when there is one output. Leave "
             "it out: the sum over the "
             "batch has the right shape already.",
-            _linear(_FORWARD, "grad @ weight", _GW, f"{_GB}.squeeze(0)"),
+            _linear(_FORWARD, "g @ weight", _GW, f"{_GB}.squeeze(0)"),
         ),
         Mistake(
             "sum of everything",
             "You add up the bias gradient over the outputs, too. Each output has its own bias: sum "
             "over the batch only.",
-            _linear(_FORWARD, "grad @ weight", _GW, "grad.sum().expand(grad.shape[-1])"),
+            _linear(_FORWARD, "g @ weight", _GW, "g.sum().expand(g.shape[-1])"),
         ),
         Mistake(
             "mean",
             "You average the bias gradient over the batch. The bias was used once in each sample, "
             "and paths add up.",
-            _linear(_FORWARD, "grad @ weight", _GW, "grad.reshape(-1, grad.shape[-1]).mean(0)"),
+            _linear(_FORWARD, "g @ weight", _GW, "g.reshape(-1, g.shape[-1]).mean(0)"),
         ),
         Mistake(
             "matrices only",
@@ -408,32 +408,32 @@ Work from the formulas, without `torch.nn.functional.linear`.
             "number of them.",
             _linear(
                 "y = x.mm(weight.t())\nreturn y if bias is None else y + bias",
-                "grad.mm(weight)",
-                "grad.t().mm(x)",
-                "grad.sum(0)",
+                "g.mm(weight)",
+                "g.t().mm(x)",
+                "g.sum(0)",
             ),
         ),
         Mistake(
             "bias is never missing",
             "The bias may be `None`, and then there is nothing to add.",
-            _linear("return x @ weight.T + bias", "grad @ weight", _GW, _GB),
+            _linear("return x @ weight.T + bias", "g @ weight", _GW, _GB),
         ),
         Mistake(
             "sum over one dimension",
             "`sum(0)` adds over the first dimension. When `x` has no batch dimension, that one holds "
             "the outputs, and the "
             "bias gradient loses its shape. `reshape(-1, m)` first, or use `sum_to_size`.",
-            _linear(_FORWARD, "grad @ weight", _GW, "grad.sum(0)"),
+            _linear(_FORWARD, "g @ weight", _GW, "g.sum(0)"),
         ),
         Mistake(
             "no bias gradient",
             "The bias gets no gradient. It is the incoming gradient, summed over the batch.",
-            _linear(_FORWARD, "grad @ weight", _GW, "None"),
+            _linear(_FORWARD, "g @ weight", _GW, "None"),
         ),
         Mistake(
             "zero weight",
-            "You return zeros for the weight. Its gradient is the sum of outer products of `grad` and `x`.",
-            _linear(_FORWARD, "grad @ weight", "torch.zeros_like(weight)", _GB),
+            "You return zeros for the weight. Its gradient is the sum of outer products of `g` and `x`.",
+            _linear(_FORWARD, "g @ weight", "torch.zeros_like(weight)", _GB),
         ),
     ),
     cases=(
@@ -460,7 +460,7 @@ def _observe_slim(answer, x: torch.Tensor) -> dict:
 
 
 _TANH = "e = torch.exp(2 * x)\ny = (e - 1) / (e + 1)\n"
-_GET_Y = "(y,) = ctx.saved_tensors\nreturn grad * (1 - y * y)"
+_GET_Y = "(y,) = ctx.saved_tensors\nreturn g * (1 - y * y)"
 
 slim_tanh = Exercise(
     name="slim_tanh",
@@ -482,8 +482,8 @@ class Tanh(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx, grad):
-        return grad * ctx.slope
+    def backward(ctx, g):
+        return g * ctx.slope
 ```
 
 Write a `Tanh` that keeps **no bytes besides its input and output**, leaves no tensor on `ctx` as an
@@ -501,12 +501,12 @@ attribute, and holds for all `x`. `torch.tanh` may be used in `forward`. The che
         _class(
             "Tanh",
             "ctx.save_for_backward(x)\nreturn torch.tanh(x)",
-            _GET_X.format("grad / torch.cosh(x) ** 2"),
+            _GET_X.format("g / torch.cosh(x) ** 2"),
         ),
         _class(
             "Tanh",
             "ctx.save_for_backward(x)\nreturn torch.tanh(x)",
-            _GET_X.format("grad * (1 - torch.tanh(x) ** 2)"),
+            _GET_X.format("g * (1 - torch.tanh(x) ** 2)"),
         ),
     ),
     explains=(
@@ -522,7 +522,7 @@ attribute, and holds for all `x`. `torch.tanh` may be used in `forward`. The che
             _class(
                 "Tanh",
                 _TANH + "ctx.save_for_backward(x, e)\nctx.slope = 1 - y * y\nreturn y",
-                "return grad * ctx.slope",
+                "return g * ctx.slope",
             ),
         ),
         Mistake(
@@ -537,21 +537,21 @@ attribute, and holds for all `x`. `torch.tanh` may be used in `forward`. The che
             _class(
                 "Tanh",
                 "y = torch.tanh(x)\nctx.save_for_backward(1 - y * y)\nreturn y",
-                "(slope,) = ctx.saved_tensors\nreturn grad * slope",
+                "(slope,) = ctx.saved_tensors\nreturn g * slope",
             ),
         ),
         Mistake(
             "new tensor on ctx",
             "Values and gradients are right. But a new tensor, as large as `x`, lies on `ctx`. Only "
             "this node holds it, and backward does not even free it.",
-            _class("Tanh", "y = torch.tanh(x)\nctx.slope = 1 - y * y\nreturn y", "return grad * ctx.slope"),
+            _class("Tanh", "y = torch.tanh(x)\nctx.slope = 1 - y * y\nreturn y", "return g * ctx.slope"),
         ),
         Mistake(
             "tensor on ctx",
             "The input or output itself, so no new bytes. But an attribute of `ctx` skips the "
             "version check, is not freed by "
             "backward, and an output makes a cycle. Use `save_for_backward`.",
-            _class("Tanh", "ctx.y = torch.tanh(x)\nreturn ctx.y", "return grad * (1 - ctx.y**2)"),
+            _class("Tanh", "ctx.y = torch.tanh(x)\nreturn ctx.y", "return g * (1 - ctx.y**2)"),
         ),
         Mistake(
             "slope",
@@ -559,7 +559,7 @@ attribute, and holds for all `x`. `torch.tanh` may be used in `forward`. The che
             _class(
                 "Tanh",
                 "y = torch.tanh(x)\nctx.save_for_backward(y)\nreturn y",
-                "(y,) = ctx.saved_tensors\nreturn grad * (1 - y)",
+                "(y,) = ctx.saved_tensors\nreturn g * (1 - y)",
             ),
         ),
     ),
@@ -595,7 +595,7 @@ def _power(forward: str, backward: str) -> str:
 
 
 _POWER_FORWARD = "ctx.save_for_backward(x)\nctx.exponent = exponent\nreturn x**exponent"
-_POWER_SLOPE = "grad * ctx.exponent * x ** (ctx.exponent - 1)"
+_POWER_SLOPE = "g * ctx.exponent * x ** (ctx.exponent - 1)"
 
 repair_power = Exercise(
     name="repair_power",
@@ -615,9 +615,9 @@ class Power(torch.autograd.Function):
         return x**exponent
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, g):
         x, exponent = ctx.saved_tensors
-        return grad * exponent * x ** (exponent - 1)
+        return g * exponent * x ** (exponent - 1)
 ```
 """,
     kind="Function",
@@ -636,7 +636,7 @@ class Power(torch.autograd.Function):
             "`save_for_backward` takes tensors only. Put the number on `ctx`: `ctx.exponent = exponent`.",
             _power(
                 "ctx.save_for_backward(x, exponent)\nreturn x**exponent",
-                "x, exponent = ctx.saved_tensors\nreturn grad * exponent * x ** (exponent - 1)",
+                "x, exponent = ctx.saved_tensors\nreturn g * exponent * x ** (exponent - 1)",
             ),
         ),
         Mistake(
@@ -656,7 +656,7 @@ class Power(torch.autograd.Function):
             "`ctx.exponent = exponent`.",
             _power(
                 "ctx.save_for_backward(x, torch.tensor(exponent))\nreturn x**exponent",
-                "x, exponent = ctx.saved_tensors\nreturn grad * exponent * x ** (exponent - 1), None",
+                "x, exponent = ctx.saved_tensors\nreturn g * exponent * x ** (exponent - 1), None",
             ),
         ),
         Mistake(
@@ -665,13 +665,13 @@ class Power(torch.autograd.Function):
             "$n x^{n-1}$, which needs no division.",
             _power(
                 "y = x**exponent\nctx.save_for_backward(x, y)\nctx.exponent = exponent\nreturn y",
-                "x, y = ctx.saved_tensors\nreturn grad * ctx.exponent * y / x, None",
+                "x, y = ctx.saved_tensors\nreturn g * ctx.exponent * y / x, None",
             ),
         ),
         Mistake(
             "exponent not lowered",
             "The slope of $x^n$ is $n x^{n-1}$: the exponent goes down by one.",
-            _power(_POWER_FORWARD, _GET_X.format("grad * ctx.exponent * x**ctx.exponent, None")),
+            _power(_POWER_FORWARD, _GET_X.format("g * ctx.exponent * x**ctx.exponent, None")),
         ),
     ),
     cases=(
@@ -705,24 +705,24 @@ class RowSum(torch.autograd.Function):
         return x.sum(1)
 
     @staticmethod
-    def backward(ctx, grad):
-        return grad
+    def backward(ctx, g):
+        return g
 ```
 """,
     kind="Function",
     starter=_class("RowSum", "...", "..."),
     answer="RowSum",
     hints=(
-        "Each element of row $i$ went into output $i$ with slope 1. So each gets `grad[i]`.",
+        "Each element of row $i$ went into output $i$ with slope 1. So each gets `g[i]`.",
         "The slope needs no value of `x`, only its shape: `ctx.shape = x.shape`.",
-        "`grad.unsqueeze(1)` is a column. Let it expand to the shape of `x`.",
+        "`g.unsqueeze(1)` is a column. Let it expand to the shape of `x`.",
     ),
-    reference=_class("RowSum", _ROWS[0], "return grad.unsqueeze(1).expand(ctx.shape)"),
+    reference=_class("RowSum", _ROWS[0], "return g.unsqueeze(1).expand(ctx.shape)"),
     other_right=(
         _class(
             "RowSum",
             "ctx.columns = x.shape[1]\nreturn x.sum(1)",
-            "return grad[:, None].repeat(1, ctx.columns)",
+            "return g[:, None].repeat(1, ctx.columns)",
         ),
     ),
     explains=(
@@ -733,19 +733,19 @@ class RowSum(torch.autograd.Function):
         Mistake(
             "as given",
             "The gradient that you return has one element for each row, and the input has a matrix of them.",
-            _class("RowSum", "ctx.save_for_backward(x)\nreturn x.sum(1)", "return grad"),
+            _class("RowSum", "ctx.save_for_backward(x)\nreturn x.sum(1)", "return g"),
         ),
         Mistake(
             "a row, not a column",
-            "`grad.expand` puts the values along the rows. Each row must get its own value: make a "
+            "`g.expand` puts the values along the rows. Each row must get its own value: make a "
             "column with `unsqueeze(1)` "
             "first.",
-            _class("RowSum", _ROWS[0], "return grad.expand(ctx.shape)"),
+            _class("RowSum", _ROWS[0], "return g.expand(ctx.shape)"),
         ),
         Mistake(
             "ones",
             "You return the slope alone. It must be multiplied by the gradient that arrives.",
-            _class("RowSum", _ROWS[0], "return torch.ones(ctx.shape, dtype=grad.dtype)"),
+            _class("RowSum", _ROWS[0], "return torch.ones(ctx.shape, dtype=g.dtype)"),
         ),
         Mistake(
             "tensor kept",
@@ -754,7 +754,7 @@ class RowSum(torch.autograd.Function):
             _class(
                 "RowSum",
                 "ctx.save_for_backward(x)\nreturn x.sum(1)",
-                "(x,) = ctx.saved_tensors\nreturn grad.unsqueeze(1).expand(x.shape)",
+                "(x,) = ctx.saved_tensors\nreturn g.unsqueeze(1).expand(x.shape)",
             ),
         ),
         Mistake(
@@ -762,7 +762,7 @@ class RowSum(torch.autograd.Function):
             "You share the gradient out between the columns. That is the gradient of a mean. A sum "
             "passes all of it to each "
             "term.",
-            _class("RowSum", _ROWS[0], "return grad.unsqueeze(1).expand(ctx.shape) / ctx.shape[1]"),
+            _class("RowSum", _ROWS[0], "return g.unsqueeze(1).expand(ctx.shape) / ctx.shape[1]"),
         ),
         Mistake(
             "times x",
@@ -770,7 +770,7 @@ class RowSum(torch.autograd.Function):
             _class(
                 "RowSum",
                 "ctx.save_for_backward(x)\nreturn x.sum(1)",
-                "(x,) = ctx.saved_tensors\nreturn grad.unsqueeze(1) * x",
+                "(x,) = ctx.saved_tensors\nreturn g.unsqueeze(1) * x",
             ),
         ),
     ),
@@ -805,8 +805,8 @@ class Square(torch.autograd.Function):
         return x * x
 
     @staticmethod
-    def backward(ctx, grad):
-        return grad.mul_(2).mul_(ctx.x)
+    def backward(ctx, g):
+        return g.mul_(2).mul_(ctx.x)
 ```
 """,
     kind="Function",
@@ -814,10 +814,10 @@ class Square(torch.autograd.Function):
     answer="Square",
     hints=(
         "Which way of keeping a tensor notes its version?",
-        "A method that ends in an underscore writes into its tensor. To whom does `grad` belong?",
+        "A method that ends in an underscore writes into its tensor. To whom does `g` belong?",
     ),
-    reference=_class("Square", _SAVE_X.format("x * x"), _GET_X.format("grad * 2 * x")),
-    other_right=(_class("Square", _SAVE_X.format("x**2"), _GET_X.format("(2 * x).mul_(grad)")),),
+    reference=_class("Square", _SAVE_X.format("x * x"), _GET_X.format("g * 2 * x")),
+    other_right=(_class("Square", _SAVE_X.format("x**2"), _GET_X.format("(2 * x).mul_(g)")),),
     explains=(
         "`save_for_backward` notes the version, so that torch refuses where the attribute gave a "
         "wrong number. And a product "
@@ -827,31 +827,31 @@ class Square(torch.autograd.Function):
         Mistake(
             "as given",
             "Both faults are still there: `x` lies on `ctx`, and the incoming gradient is changed in place.",
-            _class("Square", "ctx.x = x\nreturn x * x", "return grad.mul_(2).mul_(ctx.x)"),
+            _class("Square", "ctx.x = x\nreturn x * x", "return g.mul_(2).mul_(ctx.x)"),
         ),
         Mistake(
             "still in place",
             "A change of the input is noticed now. But `backward` still writes into the gradient "
             "that it was given.",
-            _class("Square", _SAVE_X.format("x * x"), _GET_X.format("grad.mul_(2).mul_(x)")),
+            _class("Square", _SAVE_X.format("x * x"), _GET_X.format("g.mul_(2).mul_(x)")),
         ),
         Mistake(
             "still on ctx",
             "The incoming gradient is left alone now. But a change of the input in place is still "
             "not noticed: use "
             "`save_for_backward`.",
-            _class("Square", "ctx.x = x\nreturn x * x", "return grad * 2 * ctx.x"),
+            _class("Square", "ctx.x = x\nreturn x * x", "return g * 2 * ctx.x"),
         ),
         Mistake(
             "made from x",
             "A tensor made from `x`, such as a copy, gives the right gradient after a change, at the "
             "price of as many bytes again. Save `x` itself, and let torch refuse.",
-            _class("Square", "ctx.save_for_backward(x.clone())\nreturn x * x", _GET_X.format("grad * 2 * x")),
+            _class("Square", "ctx.save_for_backward(x.clone())\nreturn x * x", _GET_X.format("g * 2 * x")),
         ),
         Mistake(
             "factor 2",
             "The factor 2 was lost: the slope of $x^2$ is $2x$.",
-            _class("Square", _SAVE_X.format("x * x"), _GET_X.format("grad * x")),
+            _class("Square", _SAVE_X.format("x * x"), _GET_X.format("g * x")),
         ),
         Mistake(
             "gradient forgotten",
@@ -881,12 +881,12 @@ which_returns = Exercise(
 `forward(ctx, x, factor)` multiplies `x`, of shape (3,), by a number. `Scale.apply(x, 2).sum().backward()`
 runs. With which endings of `backward` does it raise?
 
-- `a`: `return grad * ctx.factor`
-- `b`: `return grad * ctx.factor, None`
-- `c`: `return grad * ctx.factor, None, None`
-- `d`: `return grad * ctx.factor, None, grad`
-- `e`: `return (grad * ctx.factor).expand(4, 3), None`
-- `f`: `return grad.sum() * ctx.factor, None`
+- `a`: `return g * ctx.factor`
+- `b`: `return g * ctx.factor, None`
+- `c`: `return g * ctx.factor, None, None`
+- `d`: `return g * ctx.factor, None, g`
+- `e`: `return (g * ctx.factor).expand(4, 3), None`
+- `f`: `return g.sum() * ctx.factor, None`
 
 Answer with a list of letters.
 """,
