@@ -107,7 +107,7 @@ class Graph:
         """
         try:
             check_limits(max_path, max_nodes)
-            with unseen():
+            with unseen(), collector_paused():
                 return read_graph(
                     flatten_outputs(outputs), named_tensors(params), max_path, max_nodes, saved
                 )[0]
