@@ -72,6 +72,15 @@ def gather(out: str, timed_out: bool, code: int, errors: str = "") -> dict:
     return result
 
 
+def joined(first: dict, second: dict) -> dict:
+    """Two results of one tool, as one with the runs of both."""
+    measures = dict(second["measures"])
+    for name, entry in first["measures"].items():
+        seconds = entry["seconds"] + measures.get(name, {"seconds": []})["seconds"]
+        measures[name] = measures.get(name, {}) | entry | {"seconds": seconds}
+    return second | first | {"measures": measures}
+
+
 def facts_in(out: str):
     """The objects among the lines; the others are what a tool printed."""
     for line in out.splitlines():
@@ -84,17 +93,22 @@ def facts_in(out: str):
 
 
 def measure(subjects: list, limit: float, run=run_one) -> dict[str, dict]:
-    """All tools on all subjects, by the subject's name; ``run`` starts a process."""
+    """All tools on all subjects, by the subject's name; ``run`` starts a process.
+
+    This helper goes before the others and once more after them: all ratios are to its times, and a busy
+    moment of the machine would count in all of them.
+    """
     results: dict[str, dict] = {}
     too_long: dict[tuple[str, str], dict[str, str]] = {}
     for subject in subjects:
         entry = results[subject.name] = {}
-        for tool in peers.NAMES:
+        for tool in (*peers.NAMES, peers.NAMES[0]):
             print(f"{subject.name}: {tool}", flush=True)
             # What a tool could not finish, it is not given again in a larger size.
             skip = too_long.setdefault((tool, subject.family), {})
             command = [sys.executable, str(HERE / "measure.py"), subject.key, tool, str(RUNS), str(limit)]
-            entry[tool] = run([*command, *skip], limit + START)
+            found = run([*command, *skip], limit + START)
+            entry[tool] = joined(entry[tool], found) if tool in entry else found
             if skip:
                 entry[tool]["skipped"] = dict(skip)
             if "hung" in entry[tool]:

@@ -324,9 +324,38 @@ def test_what_a_tool_could_not_finish_it_is_not_given_in_a_larger_size(bench, be
     subjects = [benchmarks.subjects.find(key) for key in ("lstm-30", "lstm-100", "chain-100")]
     results = bench.measure(subjects, 60, run)
     assert commands[1] == ["lstm-30", "torchviz", "7", "60"]
-    assert commands[5] == ["lstm-100", "torchviz", "7", "60", "unfolded"]
-    assert [len(command) for command in commands] == [4] * 5 + [5] + [4] * 6
+    assert commands[6] == ["lstm-100", "torchviz", "7", "60", "unfolded"]
+    assert [len(command) for command in commands] == [4] * 6 + [5] + [4] * 8
     assert results["LSTM, 100 steps"]["torchviz"]["skipped"] == {"unfolded": "LSTM, 30 steps"}
+
+
+def test_this_helper_is_measured_before_the_others_and_after_them(bench, benchmarks):
+    runs = [
+        {"nodes": 9, "measures": {"a": {"seconds": [1.0], "bytes": 5}, "b": {"seconds": [4.0]}}},
+        {
+            "nodes": 9,
+            "measures": {"a": {"seconds": [3.0], "bytes": 5}, "c": {"seconds": [7.0]}},
+            "end": "time",
+        },
+    ]
+    tools = []
+
+    def run(command, limit):
+        tools.append(command[3])
+        return runs[tools.count("inside_autograd") - 1]
+
+    results = bench.measure([benchmarks.subjects.find("cnn-1")], 60, run)["CNN, 1 block"]
+    assert tools == ["inside_autograd", "torchviz", "torchview", "torchlens", "inside_autograd"]
+    assert results["torchviz"] == runs[0]  # the others' results are their own
+    assert results["inside_autograd"] == {
+        "nodes": 9,
+        "measures": {
+            "a": {"seconds": [1.0, 3.0], "bytes": 5},
+            "b": {"seconds": [4.0]},
+            "c": {"seconds": [7.0]},
+        },
+        "end": "time",
+    }
 
 
 def test_a_subject_that_is_not_there_is_told_in_one_sentence(bench):
