@@ -287,8 +287,8 @@ def _input(control: Control) -> str:
         return f"<label>{label} <select>{options}</select></label>"
     values, now = html.escape(json.dumps(shown)), html.escape(shown[control.start])
     return (
-        f'<label>{label} <input type="range" min="0" max="{len(shown) - 1}" value="{control.start}" '
-        f'data-values="{values}" aria-valuetext="{now}"></label> <output>{now}</output>'
+        f'<span class="iax-range"><label>{label} <input type="range" min="0" max="{len(shown) - 1}" value="{control.start}" '
+        f'data-values="{values}" aria-valuetext="{now}"></label> <output>{now}</output></span>'
     )
 
 

@@ -83,6 +83,16 @@ def test_every_explorer_shows_one_frame_for_each_position(open_page, name):
         assert explorer.locator(":scope > .iax-frame:visible").count() == 1
 
 
+@every_chapter_with_explorers
+def test_a_value_stands_beside_its_slider(open_page, name):
+    page = open_page(f"{name}.html")
+    for value in page.locator(".iax-controls output").all():
+        label = value.locator("xpath=preceding-sibling::label")
+        box, beside = value.bounding_box(), label.bounding_box()
+        assert beside["y"] < box["y"] + box["height"] / 2 < beside["y"] + beside["height"]
+        assert 0 < box["x"] - (beside["x"] + beside["width"]) < 20
+
+
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_the_explorers_of_a_page_stay_small(name):
     together = "".join(explorers(name)).encode()
