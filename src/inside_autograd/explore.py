@@ -287,7 +287,8 @@ def _input(control: Control) -> str:
         return f"<label>{label} <select>{options}</select></label>"
     values, now = html.escape(json.dumps(shown)), html.escape(shown[control.start])
     return (
-        f'<span class="iax-range"><label>{label} <input type="range" min="0" max="{len(shown) - 1}" value="{control.start}" '
+        f'<span class="iax-range"><label>{label} <input type="range" min="0" '
+        f'max="{len(shown) - 1}" value="{control.start}" '
         f'data-values="{values}" aria-valuetext="{now}"></label> <output>{now}</output></span>'
     )
 
