@@ -382,53 +382,41 @@ def test_an_endless_loop_is_stopped(body):
     assert time.monotonic() - started < 5
 
 
-def test_an_endless_loop_is_stopped_in_a_thread():
-    reports = []
-    answer = code(f"def cubed(x):\n    {LOOPS['for ever']}\n")
-    thread = threading.Thread(target=lambda: reports.append(toy(seconds=0.3).check(answer)))
+def in_thread(call):
+    """What ``call`` returns in another thread."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(call()))
     thread.start()
-    thread.join(20)
-    assert [report.status for report in reports] == ["too slow"]
+    thread.join(40)
+    return found[0]
 
 
-@pytest.mark.parametrize("threaded", [False, True], ids=["main thread", "other thread"])
-def test_waiting_counts_less_than_computing(threaded):
+def test_an_endless_loop_is_stopped_in_a_thread():
+    answer = code(f"def cubed(x):\n    {LOOPS['for ever']}\n")
+    assert in_thread(lambda: toy(seconds=0.3).check(answer)).status == "too slow"
+
+
+in_both = pytest.mark.parametrize(
+    "where", [lambda call: call(), in_thread], ids=["main thread", "other thread"]
+)
+
+
+@in_both
+def test_waiting_counts_less_than_computing(where):
     """On a busy machine an answer waits for its turn, and one that waits for ever is stopped all the same."""
-    outcomes = []
-
-    def run():
-        outcomes.append(_sandbox.run(lambda: time.sleep(0.6) or "waited", seconds=0.3))
-        outcomes.append(_sandbox.run(lambda: [time.sleep(0.1) for _ in range(300)], seconds=0.3))
-
-    thread = threading.Thread(target=run)
-    if threaded:
-        thread.start()
-        thread.join(40)
-    else:
-        run()
-    waited, hung = outcomes
+    waited = where(lambda: _sandbox.run(lambda: time.sleep(0.6) or "waited", seconds=0.3))
     assert waited.value == "waited"
+    hung = where(lambda: _sandbox.run(lambda: [time.sleep(0.1) for _ in range(300)], seconds=0.3))
     assert hung.expired
 
 
-@pytest.mark.parametrize("threaded", [False, True], ids=["main thread", "other thread"])
-def test_an_import_is_not_cut_short(tmp_path, monkeypatch, threaded):
+@in_both
+def test_an_import_is_not_cut_short(tmp_path, monkeypatch, where):
     (tmp_path / "slow_to_import.py").write_text("import time\nfor _ in range(12):\n    time.sleep(0.1)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "slow_to_import", raising=False)
     answer = code("def cubed(x):\n    import slow_to_import\n    return x**3\n")
-    outcomes = []
-
-    def run():
-        outcomes.append(_sandbox.run(lambda: answer(2), seconds=0.3))
-
-    thread = threading.Thread(target=run)
-    if threaded:
-        thread.start()
-        thread.join(20)
-    else:
-        run()
-    assert outcomes[0].value == 8
+    assert where(lambda: _sandbox.run(lambda: answer(2), seconds=0.3)).value == 8
 
 
 def test_the_alarm_never_escapes():
