@@ -18,10 +18,8 @@ FEWEST = {1: 5, 2: 3}
 GLOSSARY, ERRORS = "book/glossary", "book/errors"
 # What the box on the index of errors searches, as tools/generated_pages.py writes it.
 MESSAGES, _BEGINNING = "_static/errors_data.js", "window.errorIndex ="
-# Catalogues say every word often.
-UNCOUNTED = (ERRORS, "book/outdated_advice", "notebooks/42_error_clinic", "book/solutions") + tuple(
-    f"book/solutions_{part}" for part in range(1, 6)
-)
+# Catalogues say every word often. Beginnings of names: solutions have a page for each part.
+UNCOUNTED = (ERRORS, "book/solutions", "book/outdated_advice", "notebooks/42_error_clinic")
 _ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
 _HIDDEN = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]*>", re.DOTALL)
 _TERM = re.compile(r'<dt id="term-[^"]*">(.*?)<a class="headerlink".*?</dt>\s*<dd>(.*?)</dd>', re.DOTALL)
@@ -109,7 +107,9 @@ def _finish(app, exception):
     pages = {name: (out / app.builder.get_target_uri(name)).read_text(encoding="utf-8") for name in names}
     data = {
         "pages": names,
-        "counts": count(["" if name in UNCOUNTED else plain(pages[name]) for name in names], language),
+        "counts": count(
+            ["" if name.startswith(UNCOUNTED) else plain(pages[name]) for name in names], language
+        ),
         "terms": terms(pages.get(GLOSSARY, ""), language),
         "messages": messages((out / MESSAGES).read_text(encoding="utf-8")),
     }
