@@ -46,10 +46,7 @@ class Slot:
 
 @dataclass(slots=True)
 class Block:
-    """One box. ``lines`` are (style, text); ``rows`` are saved tensors as (state, text).
-
-    ``width`` and what follows it is set by ``measure``.
-    """
+    """One box. ``lines`` are (style, text); ``rows`` are saved tensors as (state, text)."""
 
     key: str
     kind: str
@@ -63,7 +60,10 @@ class Block:
     width: int = 0
     height: int = 0
     panel: int = 0
-    numbered: bool = False  # whether slots have a text
+
+    @property
+    def numbered(self) -> bool:
+        return any(slot.text for slot in self.slots)
 
     def measure(self) -> Item:
         """Set the sizes, place ports and slots, and return how far the block reaches."""
@@ -76,18 +76,18 @@ class Block:
         width = text + 2 * PAD + (8 if self.kind in ("copy_slices", "checkpoint", "error") else 0)
         if self.ports:
             width = max(width, sum([p.width + 4 for p in self.ports]) + 8)
-        stubs = labelled = self.numbered = False
+        stubs = labelled = numbered = False
         if self.slots:
             room = 8.0
             for slot in self.slots:
                 room += slot.width
                 stubs = stubs or bool(slot.stub)
                 labelled = labelled or slot.labelled
-                self.numbered = self.numbered or bool(slot.text)
+                numbered = numbered or bool(slot.text)
             width = max(width, room)
         self.width = 2 * round(width / 2)
-        self.height = 2 * round((height + (SLOT_ROW if self.numbered else 0)) / 2)
-        self.height += 4 if self.kind == "recorded" and self.numbered else 0
+        self.height = 2 * round((height + (SLOT_ROW if numbered else 0)) / 2)
+        self.height += 4 if self.kind == "recorded" and numbered else 0
         if len(self.ports) > 1:  # one alone stands in the middle, where it is
             _spread(self.ports, self.width, 4, 1.0)
         if len(self.slots) > 1:

@@ -65,10 +65,10 @@ def _ports(parts: list[str], block: Block, x: int, top: int) -> None:
 
 
 def _slots(parts: list[str], block: Block, x: int, bottom: int) -> None:
-    number_y = bottom - (7 if block.kind == "recorded" else 4)
+    numbered, number_y = block.numbered, bottom - (7 if block.kind == "recorded" else 4)
     for slot in block.slots:
         slot_x = x + slot.x
-        if block.numbered:
+        if numbered:
             parts.append(f'<text class="ag-i" x="{slot_x}" y="{number_y}">{slot.text}</text>')
         if slot.stub:
             title = f"<title>{_escaped(slot.title)}</title>" if slot.title else ""
