@@ -151,11 +151,10 @@ def read_graph(
     """The graph, and the index of each of torch's nodes in it.
 
     ``outputs`` and ``named`` are what ``flatten_outputs`` and ``named_tensors`` make of the caller's.
-    To be called where modes and subclasses are ``unseen``.
+    To be called where modes and subclasses are ``unseen`` and the collector is paused.
     """
-    with collector_paused():
-        reading = Reading(outputs, named, max_path, max_nodes, saved)
-        return Graph(reading.nodes, reading.roots, reading.cut, reading.unmatched), reading.index_of
+    reading = Reading(outputs, named, max_path, max_nodes, saved)
+    return Graph(reading.nodes, reading.roots, reading.cut, reading.unmatched), reading.index_of
 
 
 def check_limits(max_path: int, max_nodes: int) -> None:

@@ -99,7 +99,7 @@ def replay(
         gradients = match_gradients(roots, gradient)
         named = named_tensors(params)
         targets = targets_of("inputs" if wrt is None else "wrt", inputs if wrt is None else wrt)
-        with unseen():
+        with unseen(), collector_paused():
             graph, index_of = read_graph(flatten_outputs(outputs), named)
         check_graph(graph)
         check_gradients(roots, gradients)
